@@ -1,0 +1,1 @@
+"""The data sets of the book: one module each, its files and its card beside it."""

@@ -1,0 +1,158 @@
+"""What the first cell of every chapter calls, and how a chapter states a result.
+
+`setup("03")` makes a run repeatable and says on one line what it runs with. `claim(condition, sentence)` is
+how this book says "this beats that": the sentence is printed because its condition was computed and held, not
+because somebody typed it. Every chapter uses both, from chapter 01 on.
+"""
+
+import os
+import random
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chapters_src import plots, resources
+
+if TYPE_CHECKING:
+    import torch
+
+# The results of this book depend on the versions of these. Packages that only draw them are left out.
+_RESULTS_DEPEND_ON = (
+    "datasets",
+    "numpy",
+    "pandas",
+    "scikit-learn",
+    "scipy",
+    "tokenizers",
+    "torch",
+    "transformers",
+    "umap-learn",
+)
+
+
+class ClaimFailed(AssertionError):  # noqa: N818 - not an error of the program: a claim can fail
+    """A claim did not hold where it has to: with embedded resources and the pinned versions."""
+
+
+def setup(chapter: str, seed: int = 0) -> "torch.device":
+    """Prepare a notebook: offline with embedded resources, seeds, one thread, the plot style, a banner.
+
+    Call it in the first cell, before anything imports transformers or datasets. PyTorch gets one thread,
+    because how a sum is split among threads changes its last digits: with one, a page shows the same numbers
+    on any number of cores, whatever else the machine is doing.
+
+    Args:
+        chapter: number of the chapter as in its file name, such as "03", or the title of another page.
+        seed: for `random`, NumPy and PyTorch, at least 0 and below 2**32.
+
+    Returns:
+        The device to compute on: the graphics card if PyTorch finds one, else the processor.
+
+    Raises:
+        RuntimeError: embedded resources are chosen, but huggingface_hub is imported already and would use
+            the network.
+        resources.ResourceError: `BOOK_RESOURCES` has an unknown value.
+    """
+    _set_environment()
+    import numpy as np
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    plots.use_style()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    title = f"Chapter {chapter}" if chapter.isdigit() else chapter
+    versions = (f"{package} {metadata.version(package)}" for package in ("torch", "transformers"))
+    print(title, f"{resources.choice()} resources", device, "1 thread", *versions, sep=" · ")
+    return device
+
+
+def _set_environment() -> None:
+    """Set what the libraries read once, at their import."""
+    embedded = resources.choice() == "embedded"
+    constants = sys.modules.get("huggingface_hub.constants")
+    if embedded and constants is not None and not constants.HF_HUB_OFFLINE:
+        raise RuntimeError(
+            "setup() came after the import of huggingface_hub (by transformers, datasets or the notebook): "
+            "too late to keep it off the network. Restart the kernel and run the notebook from the top."
+        )
+    if embedded:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    if os.environ.get("BOOK_BUILD") == "1":  # A page is being made, on which a progress bar would stay.
+        os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+        os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
+
+
+def claim(condition: object, sentence: str) -> None:
+    """State a result: print the sentence if its condition holds.
+
+    A false claim stops the run where it has to hold: with embedded resources and the versions that
+    `requirements.txt` pins. Elsewhere it prints that here it came out otherwise, and why it may.
+
+    Args:
+        condition: True or False; also NumPy's boolean, or a boolean array or tensor without dimensions.
+        sentence: what the condition says, in words, such as "fine-tuning beats frozen features".
+
+    Raises:
+        ClaimFailed: the condition is false, with embedded resources and the pinned versions.
+        TypeError: the condition is not one truth value.
+        ValueError: the sentence is empty.
+    """
+    if not isinstance(sentence, str) or not sentence.strip():
+        raise ValueError(f"a claim needs a sentence that says what holds, not {sentence!r}")
+    if _truth(condition):
+        print(f"✓ {sentence}")
+    elif reason := _why_results_may_differ():
+        print(f"✗ here it came out otherwise ({reason}): {sentence}")
+    else:
+        raise ClaimFailed(f"this did not hold: {sentence}")
+
+
+def _truth(condition: object) -> bool:
+    kind = str(getattr(condition, "dtype", ""))
+    if isinstance(condition, bool) or (kind in ("bool", "torch.bool") and condition.shape == ()):
+        return bool(condition)
+    shape = getattr(condition, "shape", None)
+    what = repr(condition) if shape is None else f"of {kind} with shape {tuple(shape)}"
+    raise TypeError(
+        f"a claim needs one True or False, not {type(condition).__name__} {what}: "
+        "write a comparison, and reduce several truth values with .all() or .any()"
+    )
+
+
+def _why_results_may_differ() -> str:
+    """Say in a few words why results may differ from the book's; empty where they must not."""
+    if resources.choice() == "full":
+        return "full resources"
+    pins = _pinned_versions(Path(__file__).parent)
+    if not pins:
+        return "no requirements.txt to compare versions with"
+    differences = (_difference(package, pins.get(package, "no pin")) for package in _RESULTS_DEPEND_ON)
+    return ", ".join(filter(None, differences))
+
+
+def _difference(package: str, pinned: str) -> str:
+    try:
+        installed = _without_build(metadata.version(package))
+    except metadata.PackageNotFoundError:
+        return f"{package} is missing"
+    return "" if installed == pinned else f"{package} {installed}, the book has {pinned}"
+
+
+def _pinned_versions(package_folder: Path) -> dict[str, str]:
+    """Read the pins: requirements.txt lies inside an installed package, and beside it in a clone."""
+    for folder in (package_folder, package_folder.parent):
+        if (folder / "requirements.txt").is_file():
+            text = (folder / "requirements.txt").read_text(encoding="utf-8")
+            pins = re.findall(r"^([\w.-]+)(?:\[.*?\])?==([^\s;\\]+)", text, re.MULTILINE)
+            return {re.sub(r"[-_.]+", "-", name).lower(): _without_build(version) for name, version in pins}
+    return {}
+
+
+def _without_build(version: str) -> str:
+    return version.split("+")[0]  # "2.13.0+cpu" -> "2.13.0"

@@ -1,0 +1,191 @@
+"""How this book draws: one matplotlib style, and tokens as coloured chips.
+
+Two rules hold everywhere. Colour is never the only cue: lines also differ by marker and dash, chips have a
+border. And a figure reads on a light page as on a dark one: charts bring their own opaque panel, chips take
+the text colour of the page. Every chapter draws in this style; the chips are chapter 03's.
+"""
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib
+from cycler import cycler
+
+PANEL = "#FCFCFA"  # Background of every chart: opaque, so that the chart reads on a dark page too.
+INK = "#1C1C1C"  # Text and axes.
+# Every colour for lines has a contrast of at least 3:1 against the panel, and the first five stay apart for
+# readers with any of the three colour-vision deficiencies. The tests compute both.
+PALETTE = ("#0B4FA3", "#D9730D", "#0F9D6A", "#B668A2", "#1C1C1C", "#8A4B14", "#6B7280")
+SEQUENTIAL = "viridis"  # Its lightness grows evenly with the value, with or without colour vision.
+
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_DASHES = (
+    "-",
+    (0, (5, 2)),  # offset, then lengths drawn and left out, in line widths
+    (0, (1, 1)),
+    (0, (5, 1, 1, 1)),
+    (0, (8, 2)),
+    (0, (2, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
+
+
+def use_style() -> None:
+    """Set the style of all charts that follow in this process. A notebook's `setup` calls it.
+
+    Colour, marker and dash go round together. On a line with many points, markers keep a distance of a tenth
+    of the chart's diagonal.
+    """
+    matplotlib.rcParams.update(
+        {
+            "figure.figsize": (6.4, 3.8),  # inches
+            "figure.dpi": 160,
+            "figure.facecolor": PANEL,
+            "figure.constrained_layout.use": True,
+            "savefig.dpi": 160,
+            "savefig.facecolor": PANEL,
+            "savefig.transparent": False,
+            "font.size": 11,
+            "text.color": INK,
+            "axes.facecolor": PANEL,
+            "axes.edgecolor": INK,
+            "axes.labelcolor": INK,
+            "axes.labelsize": 11,
+            "axes.titlesize": 12,
+            "axes.titlelocation": "left",
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "xtick.color": INK,
+            "xtick.labelsize": 10,
+            "ytick.color": INK,
+            "ytick.labelsize": 10,
+            "legend.fontsize": 10,
+            "legend.frameon": False,
+            "lines.linewidth": 1.8,
+            "lines.markersize": 5,
+            "image.cmap": SEQUENTIAL,
+            "axes.prop_cycle": cycler(
+                color=PALETTE, marker=_MARKERS, linestyle=_DASHES, markevery=[0.1] * len(PALETTE)
+            ),
+        }
+    )
+
+
+# Chips ----------------------------------------------------------------------------------------------------
+
+MAX_CHIPS = 300  # Tokens of one row that can still be looked at one by one.
+
+_CHIP_COLOURS = ("0,114,178", "213,94,0", "0,158,115")  # Red, green, blue; drawn half transparent.
+_FIGURE = "margin:1em 0;padding:0;max-width:100%;color:inherit"
+_CAPTION = "margin:0;padding:0;text-align:start;font-style:italic;color:inherit"
+_LABEL = "margin:.7em 0 .25em;padding:0;font-weight:bold;color:inherit"
+_ROW = (
+    "display:flex;flex-wrap:wrap;gap:.3em .25em;margin:0;padding:0;list-style:none;overflow-wrap:anywhere;"
+    "font:.9em/1.5 ui-monospace,Menlo,Consolas,monospace"
+)
+_CHIP = (
+    "box-sizing:border-box;max-width:100%;margin:0;padding:.1em .4em;border-radius:.3em;color:inherit;"
+    "border:1px solid rgba({0},.9);background:rgba({0},.16)"
+)
+_STAND_INS = {" ": ("␣", "space"), "\n": ("⏎", "newline"), "\t": ("⇥", "tab"), "\r": ("␍", "carriage return")}
+_JOINING = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0020-\U000e007f]")  # Joiners, variants, flag letters.
+_INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}  # Unicode categories that draw nothing.
+
+
+@dataclass(frozen=True)
+class TokenChips:
+    """One text cut by several tokenizers, to be looked at in a notebook. Made by `token_chips`."""
+
+    rows: Mapping[str, Sequence[str]]  # Name of the tokenizer -> its tokens.
+    caption: str
+
+    def _repr_html_(self) -> str:
+        rows = "".join(_row(name, tokens) for name, tokens in self.rows.items())
+        caption = f'<figcaption style="{_CAPTION}">{html.escape(self.caption)}</figcaption>'
+        return f'<figure style="{_FIGURE}">{caption}<dl style="margin:0;padding:0">{rows}</dl></figure>'
+
+    def __repr__(self) -> str:
+        rows = (f"{name} ({_count(tokens)}): {_as_text(tokens)}" for name, tokens in self.rows.items())
+        return "\n".join([self.caption, *rows])
+
+
+def token_chips(rows: Mapping[str, Sequence[str]], caption: str) -> TokenChips:
+    """Show one text through several tokenizers, each token a chip. Chapter 03.
+
+    Whitespace and characters that draw nothing get a visible sign, which carries its name for screen readers.
+
+    Args:
+        rows: name of the tokenizer -> its tokens, as they stand in its vocabulary.
+        caption: what is shown, as a sentence.
+
+    Returns:
+        An object that a notebook draws as HTML; printed, it is plain text.
+
+    Raises:
+        TypeError: a row is not a sequence of strings.
+        ValueError: there are no rows or no caption, or a row has more than `MAX_CHIPS` tokens.
+    """
+    if not rows or not caption.strip():
+        raise ValueError(f"chips need rows and a caption, not rows={rows!r} and caption={caption!r}")
+    for name, tokens in rows.items():
+        if isinstance(tokens, str | bytes) or not all(isinstance(token, str) for token in tokens):
+            raise TypeError(f"row {name!r} is not a sequence of strings: {str(tokens)[:60]}")
+        if len(tokens) > MAX_CHIPS:
+            raise ValueError(
+                f"row {name!r} has {len(tokens)} tokens, more than the {MAX_CHIPS} that can be looked at: "
+                "show a shorter text"
+            )
+    return TokenChips({name: tuple(tokens) for name, tokens in rows.items()}, caption)
+
+
+def _row(name: str, tokens: Sequence[str]) -> str:
+    label = f'{html.escape(name)} <span style="font-weight:normal">· {_count(tokens)}</span>'
+    chips = "".join(_chip(token, _CHIP_COLOURS[i % len(_CHIP_COLOURS)]) for i, token in enumerate(tokens))
+    row = f'<ol role="list" dir="{_direction(tokens)}" style="{_ROW}">{chips}</ol>' if tokens else ""
+    return f'<dt style="{_LABEL}">{label}</dt><dd style="margin:0;padding:0">{row}</dd>'
+
+
+def _chip(token: str, colour: str) -> str:
+    signs = "".join(
+        f'<span role="img" aria-label="{spoken}">{sign}</span>' if spoken else html.escape(sign)
+        for sign, spoken in _signs(token)
+    )
+    return f'<li style="{_CHIP.format(colour)}"><bdi>{signs}</bdi></li>'
+
+
+def _count(tokens: Sequence[str]) -> str:
+    return "1 token" if len(tokens) == 1 else f"{len(tokens)} tokens"
+
+
+def _as_text(tokens: Sequence[str]) -> str:
+    return " | ".join("".join(sign for sign, _ in _signs(token)) for token in tokens)
+
+
+def _signs(token: str) -> Iterator[tuple[str, str]]:
+    """Yield what to draw for each character and, where that is a stand-in, the name to speak."""
+    if not token:
+        yield "∅", "empty token"
+    for before, character in zip(" " + token, token, strict=False):
+        if character in _STAND_INS:
+            yield _STAND_INS[character]
+        elif _draws_nothing(character, alone=before.isspace()):
+            code = f"U+{ord(character):04X}"
+            yield f"⟨{code}⟩", unicodedata.name(character, code).lower()
+        elif before.isspace() and unicodedata.category(character).startswith("M"):
+            yield f"◌{character}", ""  # A combining mark needs something to stand on.
+        else:
+            yield character, ""
+
+
+def _draws_nothing(character: str, alone: bool) -> bool:
+    """Whether a character needs a stand-in; one that changes its neighbour does only when it has none."""
+    return alone if _JOINING.match(character) else unicodedata.category(character) in _INVISIBLE
+
+
+def _direction(tokens: Sequence[str]) -> str:
+    """Direction in which a row is read: that of the first character that has one."""
+    classes = (unicodedata.bidirectional(character) for character in "".join(tokens))
+    return "ltr" if next((kind for kind in classes if kind in ("L", "R", "AL")), "L") == "L" else "rtl"

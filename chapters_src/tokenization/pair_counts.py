@@ -1,0 +1,84 @@
+"""How often each pair of neighbours stands in a corpus, kept right while pairs are merged (chapter 03).
+
+Byte-pair encoding and WordPiece both learn by merging pairs, thousands of times. Counting all pairs again after
+each merge reads the whole corpus thousands of times. But a merge only touches the words that hold the merged
+pair, and in them only the neighbours of the place. So this class keeps, beside the counts, an index from each
+pair to the words where it may stand.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+Pair = tuple[int, int]
+
+
+class PairCounts:
+    """Counted words as symbols, with the count of every pair of neighbours.
+
+    Args:
+        words: Each distinct word as ids of symbols, with its number of occurrences in the corpus.
+
+    Attributes:
+        counts: Pair to its number of occurrences; a pair that occurs no more has no entry.
+    """
+
+    def __init__(self, words: Iterable[tuple[list[int], int]]):
+        self.counts: Counter[Pair] = Counter()
+        self._words, self._frequencies = [], []
+        self._words_with: defaultdict[Pair, set[int]] = defaultdict(set)
+        for number, (word, frequency) in enumerate(words):
+            self._words.append(word)
+            self._frequencies.append(frequency)
+            for pair in zip(word, word[1:], strict=False):
+                self.counts[pair] += frequency
+                self._words_with[pair].add(number)
+
+    def merge(self, pair: Pair, merged: int) -> set[Pair]:
+        """Replace a pair by one symbol in all words, and bring the counts up to date.
+
+        Args:
+            pair: The two neighbours to merge.
+            merged: Id of the new symbol.
+
+        Returns:
+            The pairs whose count has changed.
+        """
+        changes: Counter[Pair] = Counter()
+        for number in self._words_with.pop(pair, ()):
+            self._merge_in_word(number, pair, merged, changes)
+        changes[pair] = -self.counts[pair]
+        return self._apply(changes)
+
+    def _merge_in_word(self, number: int, pair: Pair, merged: int, changes: Counter[Pair]) -> None:
+        """Merge from left to right; where pairs overlap the left one wins, so `a a a` becomes `aa a`."""
+        left, right = pair
+        word, frequency = self._words[number], self._frequencies[number]
+        result: list[int] = []
+        position, last = 0, len(word) - 1
+        while position <= last:
+            if word[position] != left or position == last or word[position + 1] != right:
+                result.append(word[position])
+                position += 1
+                continue
+            if result:  # x left right -> x merged
+                changes[result[-1], left] -= frequency
+                self._count_in(number, (result[-1], merged), frequency, changes)
+            if position + 2 <= last:  # left right x -> merged x
+                changes[right, word[position + 2]] -= frequency
+                self._count_in(number, (merged, word[position + 2]), frequency, changes)
+            result.append(merged)
+            position += 2
+        self._words[number] = result
+
+    def _count_in(self, number: int, pair: Pair, frequency: int, changes: Counter[Pair]) -> None:
+        changes[pair] += frequency
+        self._words_with[pair].add(number)
+
+    def _apply(self, changes: Counter[Pair]) -> set[Pair]:
+        changed = {pair for pair, change in changes.items() if change}
+        for pair in changed:
+            self.counts[pair] += changes[pair]
+            if not self.counts[pair]:
+                del self.counts[pair]
+                self._words_with.pop(pair, None)
+        return changed

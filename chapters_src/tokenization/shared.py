@@ -1,0 +1,234 @@
+"""What every tokenizer of chapter 03 needs: checks of what comes in, counting words, one JSON file on disk.
+
+The checks stand at the door, so that the algorithms behind them can trust their input: text is a `str` without
+half characters, special tokens are distinct, ids exist.
+"""
+
+import json
+import operator
+import os
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def check_text(text: str) -> None:
+    """Refuse what no tokenizer can read: something that is no `str`, or half of a character.
+
+    Python strings may hold *lone surrogates* (U+D800 to U+DFFF): halves of a UTF-16 pair that stand for no
+    character and have no UTF-8 form. They come from broken JSON or file names, and one of them would
+    otherwise surface much later, as an encoding error far from its cause.
+
+    Args:
+        text: The text to read.
+
+    Raises:
+        TypeError: `text` is not a `str`.
+        ValueError: `text` holds a lone surrogate. The message names it, its position and a way to repair it.
+    """
+    if not isinstance(text, str):
+        hint = ": decode it first, text.decode('utf-8')" if isinstance(text, bytes) else ""
+        raise TypeError(f"a tokenizer reads a str, not {type(text).__name__}{hint}")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"character U+{ord(text[error.start]):04X} at position {error.start} is a lone surrogate, half of a "
+            "character. Repair the text first: "
+            "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace') joins halves that belong "
+            "together and puts U+FFFD for the others."
+        ) from None
+
+
+def check_special_tokens(special_tokens: Sequence[str]) -> tuple[str, ...]:
+    """Return the special tokens as a tuple, once they are known to be distinct, non-empty strings.
+
+    Args:
+        special_tokens: For example `("<pad>", "<|endoftext|>")`.
+
+    Returns:
+        The same tokens in the same order.
+
+    Raises:
+        TypeError: One string was given in place of a sequence of strings.
+        ValueError: A token is empty, stands twice, or holds a lone surrogate.
+    """
+    if isinstance(special_tokens, str):
+        raise TypeError(f"special_tokens={special_tokens!r} is one string: write ({special_tokens!r},)")
+    tokens = tuple(special_tokens)
+    for token in tokens:
+        check_text(token)
+        if not token:
+            raise ValueError("a special token is empty: give it a name, such as '<pad>'")
+    if twice := [token for token, count in Counter(tokens).items() if count > 1]:
+        raise ValueError(f"special tokens stand twice: {twice}. Name each of them once.")
+    return tokens
+
+
+def with_unknown(special_tokens: Sequence[str], unknown_token: str) -> tuple[str, ...]:
+    """Put the unknown token in front of the special tokens, unless it is among them already.
+
+    Args:
+        special_tokens: The other special tokens, in the order of their ids.
+        unknown_token: What stands for a character or word that the vocabulary lacks.
+
+    Returns:
+        All special tokens, checked, in the order of their ids.
+    """
+    special_tokens = check_special_tokens(special_tokens)
+    return special_tokens if unknown_token in special_tokens else (unknown_token, *special_tokens)
+
+
+def check_vocab_size(vocab_size: int, special_tokens: Sequence[str], alphabet_size: int) -> None:
+    """Refuse a vocabulary that could not even hold the special tokens and the single characters.
+
+    Args:
+        vocab_size: Tokens that the vocabulary may hold in all.
+        special_tokens: They come first.
+        alphabet_size: Single characters (or bytes) that must be in, so that any word can be spelled.
+
+    Raises:
+        ValueError: They do not fit.
+    """
+    needed = len(special_tokens) + alphabet_size
+    if vocab_size < needed:
+        raise ValueError(
+            f"vocab_size={vocab_size} is too small: {len(special_tokens)} special tokens and an alphabet of "
+            f"{alphabet_size} need {needed} at least"
+        )
+
+
+def count_words(texts: Iterable[str], words_of: Callable[[str], Iterable[str]]) -> Counter[str]:
+    """Count the words of a corpus; training needs no more of it than this table.
+
+    Args:
+        texts: The corpus, one text after the other; may be a generator.
+        words_of: Cuts one text into words.
+
+    Returns:
+        Each distinct word with its count.
+
+    Raises:
+        TypeError: `texts` is one string (that would be read as a corpus of single characters).
+        ValueError: There is no word in the corpus, or a text holds a lone surrogate.
+    """
+    if isinstance(texts, str):
+        raise TypeError("texts is one string: pass a list of texts, such as [text]")
+    counts: Counter[str] = Counter()
+    for text in texts:
+        check_text(text)
+        counts.update(words_of(text))
+    if not counts:
+        raise ValueError("the corpus is empty: there is no word in it to learn from")
+    return counts
+
+
+def most_frequent(
+    counts: Mapping[str, int], vocab_size: int | None, special_tokens: Sequence[str], min_frequency: int
+) -> dict[str, int]:
+    """Build a vocabulary: special tokens, then the most frequent tokens.
+
+    Args:
+        counts: Token to number of occurrences.
+        vocab_size: Tokens in all; `None`: no limit.
+        special_tokens: They get the first ids.
+        min_frequency: Rarer tokens are left out.
+
+    Returns:
+        Token to id; of two equally frequent tokens the one that sorts first comes first.
+
+    Raises:
+        ValueError: `vocab_size` leaves no room beside the special tokens.
+    """
+    if vocab_size is not None:
+        check_vocab_size(vocab_size, special_tokens, alphabet_size=1)
+    frequent = [token for token in counts if counts[token] >= min_frequency and token not in special_tokens]
+    frequent.sort(key=lambda token: (-counts[token], token))
+    return {token: number for number, token in enumerate([*special_tokens, *frequent][:vocab_size])}
+
+
+def check_vocabulary(vocabulary: Mapping[str, int], special_tokens: Sequence[str]) -> None:
+    """Refuse a vocabulary whose ids have gaps or repeat, or that lacks one of its special tokens.
+
+    Args:
+        vocabulary: Token to id.
+        special_tokens: Tokens that have to be in it.
+
+    Raises:
+        ValueError: The ids are not 0, 1, 2 ... each once, or a special token is missing.
+    """
+    if sorted(vocabulary.values()) != list(range(len(vocabulary))):
+        raise ValueError(f"the ids of {len(vocabulary)} tokens have to be 0 to {len(vocabulary) - 1}, each once")
+    if missing := [token for token in special_tokens if token not in vocabulary]:
+        raise ValueError(f"special tokens missing from the vocabulary: {missing}")
+
+
+def check_ids(ids: Iterable[int], vocab_size: int) -> list[int]:
+    """Return the ids as a list of `int`, once each of them is known to exist.
+
+    Args:
+        ids: Integers of any kind: a list, a NumPy array, a one-dimensional tensor.
+        vocab_size: Tokens in the vocabulary; valid ids are below it.
+
+    Returns:
+        The ids. Negative ones are refused rather than counted from the end, as Python would.
+
+    Raises:
+        TypeError: An id is no integer.
+        ValueError: An id is out of range; the message names it and its position.
+    """
+    checked = [operator.index(token_id) for token_id in ids]
+    for position, token_id in enumerate(checked):
+        if not 0 <= token_id < vocab_size:
+            raise ValueError(
+                f"id {token_id} at position {position} is not in the vocabulary: its {vocab_size} tokens have "
+                f"the ids 0 to {vocab_size - 1}. Was the text encoded with another tokenizer?"
+            )
+    return checked
+
+
+def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write a JSON file in one step: whoever reads it sees the old file or the new one, never half of one.
+
+    Args:
+        path: The file; its folder has to exist.
+        content: What to write.
+
+    Raises:
+        FileNotFoundError: The folder does not exist.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist: create it first")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        temporary.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a file that `write_json` wrote.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file holds something else than one JSON object: it is damaged, or no tokenizer.
+    """
+    try:
+        content = json.loads(Path(path).read_bytes())
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}: write one with tokenizer.save(path)") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged, or no saved tokenizer: {error}. Save it again.") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is no saved tokenizer: it holds a JSON {type(content).__name__}, not an object")
+    return content

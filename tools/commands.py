@@ -1,0 +1,98 @@
+"""What the commands of `tools/book.py` do, once the packages are there. Each returns an exit code."""
+
+import functools
+import http.server
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import address
+import environment
+import execute
+import render
+import vendor
+from paths import HTML, ROOT, notebooks
+
+
+class Failure(Exception):
+    """A step failed; the message is what the reader of the terminal needs."""
+
+
+def book(newest: bool = False) -> int:
+    """Execute what changed, render the site, say where it is."""
+    try:
+        execute.execute_changed(requirements(newest), say=_say)
+        render.render(say=_say)
+    except (execute.NotebookFailed, render.RenderFailed, vendor.NpmFailed) as failed:
+        raise Failure(str(failed)) from failed
+    _say(f"\nthe site: {(HTML / 'index.html').relative_to(ROOT)}  (open it, or: python tools/book.py serve)")
+    return 0
+
+
+def test(newest: bool = False) -> int:
+    """Everything that is checked, the fast things first."""
+    lint()
+    _step("unit tests", "pytest", "-m", "not slow and not site", "tests")
+    book(newest)
+    os.environ["BOOK_REQUIREMENTS"] = str(requirements(newest))
+    _step("slow tests and the site in a browser", "pytest", "-m", "slow or site", "tests")
+    return 0
+
+
+def lint(newest: bool = False) -> int:
+    """Style, spelling, notebooks without outputs, one address."""
+    _step("ruff", "ruff", "check", "--quiet", ".")
+    _step("ruff format", "ruff", "format", "--check", "--quiet", ".")
+    _step("codespell", "codespell_lib", *_tracked_texts())
+    _step("nbstripout", "nbstripout", "--verify", *map(str, notebooks()))
+    unstamped = address.stamp(check_only=True)
+    if unstamped:
+        raise Failure(f"another address or version in {', '.join(unstamped)}: run python tools/book.py stamp")
+    return 0
+
+
+def serve(newest: bool = False) -> int:
+    """Serve the rendered site on this computer, until interrupted."""
+    if not (HTML / "index.html").exists():
+        raise Failure("there is no site yet: run python tools/book.py book first")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=HTML)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 8000), handler) as server:
+        _say("http://127.0.0.1:8000  (stop with Ctrl-C)")
+        server.serve_forever()
+
+
+def bench(newest: bool = False) -> int:
+    """Measure speed beside peers; the run writes benchmarks/results.md."""
+    return subprocess.call([sys.executable, str(ROOT / "benchmarks" / "run.py")], cwd=ROOT, env=_environment())
+
+
+def stamp(newest: bool = False) -> int:
+    """Write the address and the version of pyproject.toml wherever they stand."""
+    _say("\n".join(address.stamp()) or "nothing to change")
+    return 0
+
+
+def requirements(newest: bool) -> Path:
+    """The pins in use: a part of the key that decides what is executed again."""
+    return environment.NEWEST_REQUIREMENTS if newest else environment.REQUIREMENTS
+
+
+def _step(name: str, module: str, *arguments: str) -> None:
+    _say(f"{name}")
+    code = subprocess.call([sys.executable, "-m", module, *arguments], cwd=ROOT, env=_environment())
+    if code != 0:
+        raise Failure(f"{name} ended with exit code {code}")
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def _tracked_texts() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    return [name for name in listed if name.endswith((".md", ".py", ".ipynb", ".yml", ".toml", ".cff"))] or ["."]
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)

@@ -1,0 +1,158 @@
+"""Execute the notebooks whose inputs changed, each exactly once, through nbmake.
+
+    notebooks/*.ipynb --stage--> build/work --nbmake--> build/executed
+
+A notebook depends on four things: its own source, the helper package as a whole, the requirements and the
+chosen resources. `key` is the hash of the four; a notebook whose executed copy has that key is left alone.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import nbformat
+
+from paths import EXECUTED, PACKAGE, ROOT, WORK, notebooks
+
+CELL_TIMEOUT = 240  # seconds
+PROCESSES = 2  # notebooks at a time; each runs on one thread, so that results do not depend on the others
+
+
+class NotebookFailed(Exception):
+    """A notebook raised an error; the message holds nbmake's report."""
+
+
+def key(notebook: Path, requirements: Path, package: Path = PACKAGE, resources: str | None = None) -> str:
+    """The hash that decides whether a notebook is executed again.
+
+    Args:
+        notebook: the committed notebook.
+        requirements: the pins in use.
+        package: the folder of the helper package.
+        resources: the choice of resources; by default that of the environment variable BOOK_RESOURCES.
+
+    Returns:
+        A SHA-256 digest in hexadecimal.
+    """
+    digest = hashlib.sha256()
+    sources = sorted(
+        path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    )
+    for path in [notebook, requirements, *sources]:
+        name = path.relative_to(package).as_posix() if path.is_relative_to(package) else path.name
+        digest.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    digest.update((resources or os.environ.get("BOOK_RESOURCES", "embedded")).encode())
+    return digest.hexdigest()
+
+
+def record(notebook: Path, folder: Path = EXECUTED) -> dict | None:
+    """What is known of the last execution without an error: its key and its seconds; None if there is none."""
+    try:
+        return json.loads((folder / f"{notebook.stem}.json").read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+
+
+def execute_changed(requirements: Path, folder: Path = EXECUTED, say: Callable = print) -> list[str]:
+    """Execute every notebook whose key differs from that of its executed copy in `folder`.
+
+    Args:
+        requirements: the pins in use, a part of the key.
+        folder: where executed notebooks go; a notebook arrives there only if it ran without an error.
+        say: where progress goes.
+
+    Returns:
+        The names of the notebooks that were executed.
+
+    Raises:
+        NotebookFailed: if any raised an error. The others are finished and kept first.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    keys = {notebook: key(notebook, requirements) for notebook in notebooks()}
+    _forget_removed(folder, {notebook.stem for notebook in keys})
+    stale = [n for n in keys if (record(n, folder) or {}).get("key") != keys[n] or not (folder / n.name).exists()]
+    if not stale:
+        say("notebooks: nothing changed, nothing executed")
+        return []
+    say(f"notebooks: executing {len(stale)} of {len(keys)}, {PROCESSES} at a time")
+    failures = []
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        running = {pool.submit(_execute, notebook, keys[notebook], folder): notebook for notebook in stale}
+        for future in as_completed(running):
+            name, (seconds, failure) = running[future].stem, future.result()
+            say(f"  {'FAILED' if failure else 'done':6} {name} in {seconds:.0f} s")
+            failures += [failure] if failure else []
+    if failures:
+        raise NotebookFailed("\n".join(failures))
+    return [notebook.stem for notebook in stale]
+
+
+def text_outputs(executed: Path) -> list[list[str]]:
+    """The text that each code cell printed or returned, cells with the tag `timing` left out.
+
+    BertViz draws a new random identifier for each view; it is made the same everywhere.
+    """
+    outputs = []
+    for cell in nbformat.read(executed, 4).cells:
+        if cell.cell_type == "code" and "timing" not in cell.metadata.get("tags", []):
+            outputs.append([_normal(text) for output in cell.outputs for text in _texts(output)])
+    return outputs
+
+
+def _texts(output: dict) -> Iterable[str]:
+    if output["output_type"] == "stream":
+        yield output["text"]
+    for kind, data in output.get("data", {}).items():
+        if kind.startswith("text/") or kind == "application/javascript":
+            yield data
+
+
+def _normal(text: str) -> str:
+    return re.sub(r"bertviz-[0-9a-f]{32}", "bertviz-ID", text)
+
+
+def _execute(notebook: Path, wanted: str, folder: Path) -> tuple[float, str]:
+    """Run one notebook; its seconds, and nbmake's report where it failed (else an empty text)."""
+    work = WORK / folder.name / notebook.name
+    work.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(notebook, work)
+    command = [sys.executable, "-m", "pytest", "--nbmake", "--overwrite", f"--nbmake-timeout={CELL_TIMEOUT}"]
+    options = ["-q", "-p", "no:cacheprovider", "--color=no", f"--rootdir={work.parent}", "-c", os.devnull]
+    start = time.monotonic()
+    run = subprocess.run(
+        [*command, *options, str(work)], env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    seconds = time.monotonic() - start
+    if run.returncode != 0:
+        return seconds, run.stdout
+    (folder / f"{notebook.stem}.json").unlink(missing_ok=True)  # a kill between the next two lines must not match
+    work.replace(folder / notebook.name)
+    partial = folder / f"{notebook.stem}.partial"
+    partial.write_text(json.dumps({"key": wanted, "seconds": round(seconds, 1)}))
+    partial.replace(folder / f"{notebook.stem}.json")
+    return seconds, ""
+
+
+def _environment() -> dict[str, str]:
+    """The package from this tree, no progress bars on the page, and kernels of this environment only."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "BOOK_BUILD": "1",
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+
+
+def _forget_removed(folder: Path, names: set[str]) -> None:
+    for path in folder.iterdir():
+        if path.stem not in names:
+            path.unlink()

@@ -1,0 +1,181 @@
+"""Render the site with Jupyter Book from the executed notebooks, warnings as errors.
+
+Nothing is executed here. The sources that Jupyter Book reads are laid out in `build/site_source`: the pages of
+`book/`, the executed notebooks, a page with the source of each module of the package, and tables that only
+the build knows (versions, running times).
+"""
+
+import ast
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+import nbformat
+
+import vendor
+from execute import record
+from paths import BUILD, EXECUTED, HTML, PACKAGE, ROOT, SITE_SOURCE, notebooks
+
+EXTENSION = ROOT / "tools" / "sphinx_extension"
+JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `python -m` form
+STAMP = BUILD / "rendered"
+# Links to a module of the package: on a code host they open the file, on the site the rendered source page.
+MODULE_LINK = re.compile(r"\]\(\.\./chapters_src/([\w/]+?)(?:/__init__)?\.py\)")
+TIME_MARK = "[measured at every build](../book/colophon.md#running-times)"
+
+
+class RenderFailed(Exception):
+    """Jupyter Book ended with an error or a warning, which it has printed."""
+
+
+def render(say: Callable = print) -> bool:
+    """Render the site into `build/html`, unless it is there and made from the same inputs.
+
+    Returns:
+        Whether anything was rendered.
+
+    Raises:
+        RenderFailed: on any warning or error of Jupyter Book; the former site then stays as it was.
+    """
+    wanted = _inputs_key()
+    if STAMP.exists() and STAMP.read_text() == wanted and (HTML / "index.html").exists():
+        say("site: nothing changed, nothing rendered")
+        return False
+    say("site: rendering")
+    STAMP.unlink(missing_ok=True)
+    lay_out(SITE_SOURCE)
+    output = BUILD / "jupyter_book"
+    shutil.rmtree(output, ignore_errors=True)
+    command = [sys.executable, "-c", JUPYTER_BOOK, "build", "-W", "--keep-going", "--all"]
+    code = subprocess.call([*command, "--path-output", str(output), str(SITE_SOURCE)], cwd=ROOT)
+    if code != 0:
+        raise RenderFailed(f"jupyter-book ended with exit code {code}: its warnings, above, count as errors")
+    shutil.rmtree(HTML, ignore_errors=True)
+    (output / "_build" / "html").replace(HTML)
+    STAMP.write_text(wanted)
+    return True
+
+
+def lay_out(target: Path) -> None:
+    """Lay out everything that Jupyter Book reads, in a fresh folder."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(ROOT / "book", target / "book")
+    for page in (target / "book").glob("*.md"):
+        page.write_text(link_to_source_pages(page.read_text(encoding="utf-8")), encoding="utf-8")
+    shutil.copytree(EXTENSION, target / "sphinx_extension", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copyfile(ROOT / name, target / name)
+    (target / "benchmarks").mkdir()
+    shutil.copyfile(ROOT / "benchmarks" / "results.md", target / "benchmarks" / "results.md")
+    (target / "notebooks").mkdir()
+    for notebook in notebooks():
+        _copy_executed(notebook, target / "notebooks" / notebook.name)
+    write_source_pages(target / "source")
+    write_tables(target / "generated")
+    vendor.copy_into(target / "copied" / "_static" / "vendor")
+
+
+def link_to_source_pages(text: str) -> str:
+    """A text whose links to modules of the package lead to their rendered source pages."""
+    return MODULE_LINK.sub(lambda match: f"](../source/{match[1].replace('/', '-')}.md)", text)
+
+
+def write_source_pages(folder: Path) -> None:
+    """One page for each module of the package, and an index that says what each is for."""
+    folder.mkdir(parents=True)
+    rows = []
+    for module in _modules():
+        name, text = _dotted(module), module.read_text(encoding="utf-8")
+        purpose = (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
+        page = _page(module)
+        fence = "`" * (max([2, *map(len, re.findall(r"`+", text))]) + 1)
+        (folder / f"{page}.md").write_text(
+            f"# `{name}`\n\n{purpose}\n\n{fence}{{code-block}} python\n:linenos:\n\n{text}\n{fence}\n", encoding="utf-8"
+        )
+        rows.append(f"| [`{name}`]({page}.md) | {purpose} |")
+    (folder / "index.md").write_text(
+        "# The helper package\n\nThe notebooks build each idea small, in their own cells. Where a fuller form is needed, the "
+        "section ends by\nshowing that the two agree, and later chapters import the fuller form from `chapters_src`. "
+        "Here is all of it.\n\n| module | what it is for |\n|---|---|\n" + "\n".join(rows) + "\n",
+        encoding="utf-8",
+    )
+
+
+def write_tables(folder: Path) -> None:
+    """The tables of the colophon: versions with licences, and running times."""
+    folder.mkdir(parents=True)
+    rows = [f"| {name} | {version} | {licence} |" for name, version, licence in _direct_dependencies()]
+    table = "| package | version | licence |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    (folder / "versions.md").write_text(table)
+    times = [(notebook, record(notebook) or {"seconds": float("nan")}) for notebook in notebooks()]
+    rows = [f"| [{_title(n)}](../notebooks/{n.name}) | {known['seconds']:.0f} s |" for n, known in times]
+    table = "| notebook | whole run |\n|---|---:|\n" + "\n".join(rows) + "\n"
+    (folder / "running_times.md").write_text(table)
+
+
+def _copy_executed(notebook: Path, target: Path) -> None:
+    """An executed notebook as the site shows it: links to modules and the running time filled in."""
+    executed = nbformat.read(EXECUTED / notebook.name, 4)
+    seconds = (record(notebook) or {"seconds": float("nan")})["seconds"]
+    for cell in executed.cells:
+        if cell.cell_type == "markdown":
+            cell.source = link_to_source_pages(cell.source).replace(TIME_MARK, f"{seconds:.0f} s, {TIME_MARK}")
+    nbformat.write(executed, target)
+
+
+def _title(notebook: Path) -> str:
+    first = nbformat.read(notebook, 4).cells[0].source
+    return re.search(r"^# (.+)$", first, re.M)[1]
+
+
+def _modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py"))
+
+
+def _page(module: Path) -> str:
+    parts = module.relative_to(PACKAGE).with_suffix("").parts
+    if parts == ("__init__",):
+        return "chapters_src"
+    return "-".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _dotted(module: Path) -> str:
+    page = _page(module)
+    return page if page == "chapters_src" else "chapters_src." + page.replace("-", ".")
+
+
+def _direct_dependencies() -> Iterator[tuple[str, str, str]]:
+    """Name, installed version and licence of each package that pyproject.toml names."""
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    names = {
+        re.match(r"[\w.-]+", requirement)[0]
+        for requirement in [*project["dependencies"], *extras["book"], *extras["test"]]
+    }
+    for name in sorted(names):
+        about = metadata.metadata(name)
+        licence = about["License-Expression"] or _licence_from_classifiers(about) or (about["License"] or "")
+        yield name, about["Version"], (licence.strip().split("\n")[0] or "see the package")[:60]
+
+
+def _licence_from_classifiers(about: metadata.PackageMetadata) -> str:
+    found = [c.split(" :: ")[-1] for c in about.get_all("Classifier") or [] if c.startswith("License ::")]
+    return ", ".join(found)
+
+
+def _inputs_key() -> str:
+    """The hash of everything that the site is made from, the tools included."""
+    digest = hashlib.sha256()
+    folders = (ROOT / "book", ROOT / "benchmarks", ROOT / "tools", PACKAGE, EXECUTED)
+    files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    for path in [ROOT / "_config.yml", ROOT / "_toc.yml", ROOT / "pyproject.toml", *files]:
+        if "__pycache__" not in path.parts:
+            digest.update(f"{path.relative_to(ROOT)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()

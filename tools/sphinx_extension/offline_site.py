@@ -1,0 +1,38 @@
+"""Sphinx extension: every page of the site works without any other host.
+
+Two things would ask other hosts for JavaScript. require.js, which BertViz and myst-nb want, is replaced by a few
+lines of our own (`bertviz_offline.js`), and d3 and jQuery come from the site itself, on pages with such a view.
+The site's MathJax is set in `_config.yml`.
+"""
+
+import re
+from pathlib import Path
+
+BERTVIZ = re.compile(r"id=['\"]?bertviz-")
+FOREIGN_SCRIPT = re.compile(r"<script[^>]*\ssrc=['\"]https?://[^>]*></script>")
+EMPTY_OUTPUT = re.compile(r'<div class="output text_html">\s*</div>')
+STATIC = ("d3.min.js", "jquery.min.js")
+
+
+def prepare_page(app, pagename, templatename, context, doctree):
+    """Take scripts of other hosts out of a page, and give a page with BertViz views what they need."""
+    body = context.get("body", "")
+    context["script_files"] = [s for s in context.get("script_files", []) if "://" not in str(_source(s))]
+    if not BERTVIZ.search(body):
+        return
+    body = EMPTY_OUTPUT.sub("", FOREIGN_SCRIPT.sub("", body))
+    pathto = context["pathto"]
+    scripts = [pathto(f"_static/vendor/{name}", 1) for name in STATIC]
+    shim = (Path(__file__).parent / "bertviz_offline.js").read_text()
+    tags = "".join(f'<script src="{source}"></script>' for source in scripts)
+    context["body"] = f"{tags}<script>{shim}</script>{body}"
+
+
+def _source(script) -> str:
+    return getattr(script, "filename", script) or ""
+
+
+def setup(app):
+    """Register the extension with Sphinx."""
+    app.connect("html-page-context", prepare_page, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

