@@ -1,8 +1,8 @@
 """How this book draws: one matplotlib style, and tokens as coloured chips.
 
-Two rules hold everywhere. Colour is never the only cue: lines also differ by marker and dash, chips have a
-border. And a figure reads on a light page as on a dark one: charts bring their own opaque panel, chips take
-the text colour of the page. Every chapter draws in this style; the chips are chapter 03's.
+Two rules hold everywhere. Colour is never the only cue: lines also differ by their dashes, and chips have a
+border. A figure reads on a light page as on a dark one: charts bring their own opaque panel, chips take the
+text colour of the page. Every chapter draws in this style; the chips are chapter 03's.
 """
 
 import html
@@ -21,23 +21,21 @@ INK = "#1C1C1C"  # Text and axes.
 PALETTE = ("#0B4FA3", "#D9730D", "#0F9D6A", "#B668A2", "#1C1C1C", "#8A4B14", "#6B7280")
 SEQUENTIAL = "viridis"  # Its lightness grows evenly with the value, with or without colour vision.
 
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _DASHES = (
     "-",
-    (0, (5, 2)),  # offset, then lengths drawn and left out, in line widths
+    (0, (6, 2)),  # offset, then lengths drawn and left out, in line widths
     (0, (1, 1)),
-    (0, (5, 1, 1, 1)),
-    (0, (8, 2)),
-    (0, (2, 2)),
+    (0, (6, 1.5, 1, 1.5)),
     (0, (3, 1, 1, 1, 1, 1)),
+    (0, (12, 2)),
+    (0, (2, 3)),
 )
 
 
 def use_style() -> None:
     """Set the style of all charts that follow in this process. A notebook's `setup` calls it.
 
-    Colour, marker and dash go round together. On a line with many points, markers keep a distance of a tenth
-    of the chart's diagonal.
+    Colour and dash go round together. Where single points matter, mark them: `plot(x, y, marker="o")`.
     """
     matplotlib.rcParams.update(
         {
@@ -64,12 +62,11 @@ def use_style() -> None:
             "ytick.labelsize": 10,
             "legend.fontsize": 10,
             "legend.frameon": False,
+            "legend.handlelength": 3,
             "lines.linewidth": 1.8,
             "lines.markersize": 5,
             "image.cmap": SEQUENTIAL,
-            "axes.prop_cycle": cycler(
-                color=PALETTE, marker=_MARKERS, linestyle=_DASHES, markevery=[0.1] * len(PALETTE)
-            ),
+            "axes.prop_cycle": cycler(color=PALETTE, linestyle=_DASHES),
         }
     )
 
@@ -78,7 +75,7 @@ def use_style() -> None:
 
 MAX_CHIPS = 300  # Tokens of one row that can still be looked at one by one.
 
-_CHIP_COLOURS = ("0,114,178", "213,94,0", "0,158,115")  # Red, green, blue; drawn half transparent.
+_CHIP_COLOURS = ("46,134,193", "214,108,20", "20,150,110")  # Red, green, blue; the background mixes them in.
 _FIGURE = "margin:1em 0;padding:0;max-width:100%;color:inherit"
 _CAPTION = "margin:0;padding:0;text-align:start;font-style:italic;color:inherit"
 _LABEL = "margin:.7em 0 .25em;padding:0;font-weight:bold;color:inherit"

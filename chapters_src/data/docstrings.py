@@ -312,6 +312,7 @@ _MARKUP = [
         (r"(?<!:)(`{1,2})([^`]+)\1", r"\2"),  # `name`, ``name``
         (r"(?<![\w*])(\*{1,2})(?=\w)([^*]*\w[.!?:]?)\1(?![\w*])", r"\2"),  # *word*, **word**
         (r"\s+", " "),
+        (r"(?<=\w{3}[.!?]) [^.!?]*:+$", ""),  # The last words before an example, "For instance:".
     )
 ]
 # Formulas, code, templates and addresses.
@@ -320,7 +321,7 @@ _SENTENCE = re.compile(r"[\"'(]?[A-Z0-9].*[.!?][\"')]?")
 
 
 def _plain(text: str) -> str:
-    """Remove inline markup and repeated whitespace."""
+    """Remove inline markup, repeated whitespace, and what only announces an example."""
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
     return text.strip()

@@ -1,12 +1,12 @@
 """The interface that all tokenizers of chapter 03 share.
 
-A tokenizer maps text to pieces, pieces to ids, and ids back to text. What differs between the algorithms is how
-a text without special tokens is cut into pieces (`_pieces`) and how pieces are put together again (`_text`);
-everything around that is here, once.
+A tokenizer maps text to pieces, pieces to ids, and ids back to text. What differs between the algorithms is
+how a text without special tokens is cut into pieces (`_pieces`) and how pieces are put together again
+(`_text`); everything around that is here, once.
 
-Special tokens carry meaning for a model: "the text ends here", "fill this blank". A text that merely *spells*
-one must not be able to give such an order, so `tokenize` and `encode` treat it as ordinary characters. Whoever
-builds a text with special tokens on purpose says so: `allow_special_tokens=True`.
+Special tokens carry meaning for a model: "the text ends here", "fill this blank". A text that merely
+*spells* one must not be able to give such an order, so `tokenize` and `encode` treat it as ordinary
+characters. Whoever builds a text with special tokens on purpose says so: `allow_special_tokens=True`.
 """
 
 import os
@@ -94,7 +94,9 @@ class Tokenizer(ABC):
         parts = regex.split(f"({'|'.join(map(regex.escape, longest_first))})", text)
         pieces: list[str] = []
         for number, part in enumerate(parts):
-            pieces += [part] if number % 2 else self._pieces(part)  # split() puts the separators at odd places
+            pieces += (
+                [part] if number % 2 else self._pieces(part)
+            )  # split() puts the separators at odd places
         return pieces
 
     def encode(self, text: str, allow_special_tokens: bool = False) -> list[int]:
@@ -213,7 +215,9 @@ class UnitTokenizer(Tokenizer):
         """
         special_tokens = with_unknown(special_tokens, unknown_token)
         counts = count_words(texts, cls.units)
-        return cls(most_frequent(counts, vocab_size, special_tokens, min_frequency), special_tokens, unknown_token)
+        return cls(
+            most_frequent(counts, vocab_size, special_tokens, min_frequency), special_tokens, unknown_token
+        )
 
     def _pieces(self, text: str) -> list[str]:
         known, unknown = self._known, self.unknown_token
@@ -221,7 +225,7 @@ class UnitTokenizer(Tokenizer):
 
 
 class SubwordTokenizer(Tokenizer):
-    """A tokenizer that first cuts a text into words, then each word into pieces, independently of its neighbours.
+    """A tokenizer that cuts a text into words, and each word into pieces without a look at its neighbours.
 
     Since words repeat, the pieces of a short word are kept once found: most of a text is then looked up, not
     computed. The cache changes the speed, never the result.

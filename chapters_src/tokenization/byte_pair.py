@@ -1,11 +1,12 @@
 r"""Byte-pair encoding on bytes, the tokenizer of the GPT family (chapter 03).
 
-*Training* starts with single bytes and merges, again and again, the pair of neighbours that is the most frequent
-one. The list of merges, in the order learned, is the whole model. *Encoding* applies it to a new word: of all
-neighbours in the word, merge the pair that was learned first, until no pair is left that was learned.
+*Training* starts with single bytes and merges, again and again, the pair of neighbours that is the most
+frequent one. The list of merges, in the order learned, is the whole model. *Encoding* applies it to a new
+word: of all neighbours in the word, merge the pair that was learned first, until no pair is left that was
+learned.
 
-Sources: Sennrich et al. 2016, https://arxiv.org/abs/1508.07909 (Algorithm 1: the merges); Radford et al. 2019,
-https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf
+Sources: Sennrich et al. 2016, https://arxiv.org/abs/1508.07909 (Algorithm 1: the merges); Radford et al.
+2019, https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf
 (Section 2.2: bytes in place of characters, and no merges across kinds of characters).
 """
 
@@ -19,10 +20,11 @@ import regex
 
 from chapters_src.tokenization.base import SubwordTokenizer
 from chapters_src.tokenization.pair_counts import PairCounts
-from chapters_src.tokenization.shared import check_special_tokens, check_vocab_size, count_words
+from chapters_src.tokenization.shared import check_alphabet, check_special_tokens, count_words
 
-# GPT-2's idea of a word: an English contraction, or letters, digits or other marks, each with the space before
-# them; spaces that are left over stand alone. A word never mixes letters, digits and marks.
+# GPT-2's idea of a word: an English contraction, or letters, digits or other marks, each with the space
+# before them; spaces that are left over stand alone. But for contractions, letters, digits and marks
+# never mix.
 WORD = regex.compile(
     r"'s|'t|'re|'ve|'m|'ll|'d"
     r"| ?\p{L}+"  # letters
@@ -36,9 +38,9 @@ WORD = regex.compile(
 def byte_alphabet() -> dict[int, str]:
     """Give each of the 256 bytes a character that can be seen, so that pieces can be read and stored as text.
 
-    A byte whose Latin-1 character is visible keeps it (65 is "A"). The 68 others - control characters, the space,
-    the no-break space, the soft hyphen - get the characters from U+0100 on, in order: the space, byte 32, becomes
-    "Ġ", the newline, byte 10, "Ċ".
+    A byte whose Latin-1 character is visible keeps it (65 is "A"). The 68 others - control characters, the
+    space, the no-break space, the soft hyphen - get the characters from U+0100 on, in order: the space,
+    byte 32, becomes "Ġ", the newline, byte 10, "Ċ".
 
     Returns:
         Byte to character; no two bytes share one.
@@ -62,11 +64,14 @@ def spell(word: str) -> str:
 def learn_merges(
     words: Mapping[str, int], vocabulary: Mapping[str, int], vocab_size: int, min_frequency: int = 1
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Learn merges from counted words: the most frequent pair first, of equally frequent ones the smallest ids.
+    """Learn merges from counted words: the most frequent pair first.
 
-    All pairs wait in a heap under the count they had when they were put in. A count on top of the heap may be
-    out of date, but only too high: the pair goes back under its present count. So the first entry that is up to
-    date is the most frequent pair, and no other entry has to be looked at.
+    Of equally frequent pairs the one with the smaller ids comes first: this order has to be fixed, or two
+    programs would learn different merges from the same text.
+
+    All pairs wait in a heap under the count they had when they were put in. A count on top of the heap may
+    be out of date, but only too high: the pair goes back under its present count. So the first entry that
+    is up to date is the most frequent pair, and no other entry has to be looked at.
 
     Args:
         words: Each word, spelled in symbols of one character, with its number of occurrences.
@@ -107,14 +112,14 @@ def learn_merges(
 def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> list[str]:
     """Merge neighbours in a word, the pair learned first before all others, until none is left.
 
-    The word is a linked list, and for each pair the places where it can be merged are noted in advance; so every
-    merge costs the same few steps, however long the word is. Searching the whole word again after each merge
-    would take a time that grows with the square of its length.
+    The word is a linked list, and for each pair the places where it can be merged are noted in advance; so
+    every merge costs the same few steps, however long the word is. Searching the whole word again after
+    each merge would take a time that grows with the square of its length.
 
     Args:
         symbols: The word in single symbols.
-        ranks: Each pair that was learned, with its place in the order. A pair has to come after the merges that
-            make its two pieces, and no two pairs may make the same piece.
+        ranks: Each pair that was learned, with its place in the order. A pair has to come after the merges
+            that make its two pieces, and no two pairs may make the same piece.
 
     Returns:
         The pieces.
@@ -166,7 +171,9 @@ def pieces_of_merges(merges: Iterable[tuple[str, str]]) -> set[str]:
     pieces = set(BYTE_OF)
     for number, (left, right) in enumerate(merges):
         if left not in pieces or right not in pieces:
-            raise ValueError(f"merge {number} joins {left!r} and {right!r}, but no earlier merge has made both")
+            raise ValueError(
+                f"merge {number} joins {left!r} and {right!r}, but no earlier merge has made both"
+            )
         if left + right in pieces:
             raise ValueError(f"merge {number} makes {left + right!r}, which is a piece already")
         pieces.add(left + right)
@@ -185,8 +192,8 @@ class BytePairTokenizer(SubwordTokenizer):
         merges: The merges, as pairs of pieces.
 
     Raises:
-        ValueError: The vocabulary lacks a byte or the result of a merge, the merges are not in the order learned,
-            a special token is spelled like a piece of text, or the ids are not 0, 1, 2 ...
+        ValueError: The vocabulary lacks a byte or the result of a merge, the merges are not in the order
+            learned, a special token is spelled like a piece of text, or the ids are not 0, 1, 2 ...
     """
 
     def __init__(
@@ -200,7 +207,9 @@ class BytePairTokenizer(SubwordTokenizer):
         self._ranks = {pair: rank for rank, pair in enumerate(self.merges)}
         pieces = pieces_of_merges(self.merges)
         if missing := sorted(pieces - self.vocabulary.keys()):
-            raise ValueError(f"{len(missing)} bytes or merged pieces are not in the vocabulary: {missing[:5]} ...")
+            raise ValueError(
+                f"{len(missing)} bytes or merged pieces are not in the vocabulary: {missing[:5]} ..."
+            )
         if spelled := sorted(pieces.intersection(self.special_tokens)):
             raise ValueError(f"special tokens {spelled} are pieces of text too: write them like <|name|>")
 
@@ -224,11 +233,11 @@ class BytePairTokenizer(SubwordTokenizer):
             The tokenizer. It is smaller than `vocab_size` if the corpus holds no further pair.
 
         Raises:
-            ValueError: The corpus is empty, a special token stands twice or is a single byte, or `vocab_size` has
-                no room for the special tokens and the bytes.
+            ValueError: The corpus is empty, a special token stands twice or is a single byte, or
+                `vocab_size` has no room for the special tokens and the bytes.
         """
         special_tokens = check_special_tokens(special_tokens)
-        check_vocab_size(vocab_size, special_tokens, len(ALPHABET))
+        check_alphabet(BYTE_OF, vocab_size, special_tokens)
         words = {spell(word): number for word, number in count_words(texts, cls.words).items()}
         start = {token: number for number, token in enumerate([*special_tokens, *sorted(BYTE_OF)])}
         vocabulary, merges = learn_merges(words, start, vocab_size, min_frequency)

@@ -1,7 +1,7 @@
 """Character tokenization: every character is a token (chapter 03).
 
-The smallest vocabulary and the longest sequences. Nothing is learned but the list of characters, and a character
-that was not in the corpus is unknown.
+The smallest vocabulary and the longest sequences. Nothing is learned but the list of characters, and a
+character that was not in the corpus is unknown.
 """
 
 from chapters_src.tokenization.base import UnitTokenizer
@@ -10,7 +10,8 @@ from chapters_src.tokenization.base import UnitTokenizer
 class CharacterTokenizer(UnitTokenizer):
     """Each character (Unicode code point) is one token: `"né"` gives `["n", "é"]`.
 
-    Arguments as for `UnitTokenizer`. Decoding gives the text back, with `unknown_token` for each unknown character.
+    Arguments as for `UnitTokenizer`. Decoding gives the text back, with `unknown_token` for each unknown
+    character.
     """
 
     @staticmethod

@@ -1,13 +1,14 @@
 """How often each pair of neighbours stands in a corpus, kept right while pairs are merged (chapter 03).
 
-Byte-pair encoding and WordPiece both learn by merging pairs, thousands of times. Counting all pairs again after
-each merge reads the whole corpus thousands of times. But a merge only touches the words that hold the merged
-pair, and in them only the neighbours of the place. So this class keeps, beside the counts, an index from each
-pair to the words where it may stand.
+Byte-pair encoding and WordPiece both learn by merging pairs, thousands of times. Counting all pairs again
+after each merge reads the whole corpus thousands of times. But a merge only touches the words that hold the
+merged pair, and in them only the neighbours of the place. So this class keeps, beside the counts, an index
+from each pair to the words where it may stand.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from itertools import pairwise
 
 Pair = tuple[int, int]
 
@@ -20,16 +21,20 @@ class PairCounts:
 
     Attributes:
         counts: Pair to its number of occurrences; a pair that occurs no more has no entry.
+        symbol_counts: Symbol to its number of occurrences.
     """
 
     def __init__(self, words: Iterable[tuple[list[int], int]]):
         self.counts: Counter[Pair] = Counter()
+        self.symbol_counts: Counter[int] = Counter()
         self._words, self._frequencies = [], []
         self._words_with: defaultdict[Pair, set[int]] = defaultdict(set)
         for number, (word, frequency) in enumerate(words):
             self._words.append(word)
             self._frequencies.append(frequency)
-            for pair in zip(word, word[1:], strict=False):
+            for symbol in word:
+                self.symbol_counts[symbol] += frequency
+            for pair in pairwise(word):
                 self.counts[pair] += frequency
                 self._words_with[pair].add(number)
 
@@ -45,7 +50,11 @@ class PairCounts:
         """
         changes: Counter[Pair] = Counter()
         for number in self._words_with.pop(pair, ()):
+            length = len(self._words[number])
             self._merge_in_word(number, pair, merged, changes)
+            self.symbol_counts[merged] += (length - len(self._words[number])) * self._frequencies[number]
+        for symbol in pair:
+            self.symbol_counts[symbol] -= self.symbol_counts[merged]
         changes[pair] = -self.counts[pair]
         return self._apply(changes)
 

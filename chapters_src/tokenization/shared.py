@@ -1,7 +1,7 @@
 """What every tokenizer of chapter 03 needs: checks of what comes in, counting words, one JSON file on disk.
 
-The checks stand at the door, so that the algorithms behind them can trust their input: text is a `str` without
-half characters, special tokens are distinct, ids exist.
+The checks stand at the door, so that the algorithms behind them can trust their input: text is a `str`
+without half characters, special tokens are distinct, ids exist.
 """
 
 import json
@@ -9,7 +9,7 @@ import operator
 import os
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,8 @@ def check_text(text: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"character U+{ord(text[error.start]):04X} at position {error.start} is a lone surrogate, half of a "
-            "character. Repair the text first: "
+            f"character U+{ord(text[error.start]):04X} at position {error.start} is a lone surrogate, half "
+            "of a character. Repair the text first: "
             "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace') joins halves that belong "
             "together and puts U+FFFD for the others."
         ) from None
@@ -81,22 +81,24 @@ def with_unknown(special_tokens: Sequence[str], unknown_token: str) -> tuple[str
     return special_tokens if unknown_token in special_tokens else (unknown_token, *special_tokens)
 
 
-def check_vocab_size(vocab_size: int, special_tokens: Sequence[str], alphabet_size: int) -> None:
-    """Refuse a vocabulary that could not even hold the special tokens and the single characters.
+def check_alphabet(alphabet: Collection[str], vocab_size: int, special_tokens: Sequence[str]) -> None:
+    """Refuse a vocabulary without room for special tokens and single characters, or that mixes them up.
 
     Args:
+        alphabet: Single characters (or bytes) that must be in, so that any word can be spelled.
         vocab_size: Tokens that the vocabulary may hold in all.
         special_tokens: They come first.
-        alphabet_size: Single characters (or bytes) that must be in, so that any word can be spelled.
 
     Raises:
-        ValueError: They do not fit.
+        ValueError: They do not fit, or a special token is one of the characters.
     """
-    needed = len(special_tokens) + alphabet_size
+    if both := sorted(set(special_tokens).intersection(alphabet)):
+        raise ValueError(f"special tokens {both} are single characters of text: write them like <|name|>")
+    needed = len(special_tokens) + len(alphabet)
     if vocab_size < needed:
         raise ValueError(
             f"vocab_size={vocab_size} is too small: {len(special_tokens)} special tokens and an alphabet of "
-            f"{alphabet_size} need {needed} at least"
+            f"{len(alphabet)} need {needed} at least"
         )
 
 
@@ -142,8 +144,10 @@ def most_frequent(
     Raises:
         ValueError: `vocab_size` leaves no room beside the special tokens.
     """
-    if vocab_size is not None:
-        check_vocab_size(vocab_size, special_tokens, alphabet_size=1)
+    if vocab_size is not None and vocab_size <= len(special_tokens):
+        raise ValueError(
+            f"vocab_size={vocab_size} leaves no room beside {len(special_tokens)} special tokens"
+        )
     frequent = [token for token in counts if counts[token] >= min_frequency and token not in special_tokens]
     frequent.sort(key=lambda token: (-counts[token], token))
     return {token: number for number, token in enumerate([*special_tokens, *frequent][:vocab_size])}
@@ -160,7 +164,9 @@ def check_vocabulary(vocabulary: Mapping[str, int], special_tokens: Sequence[str
         ValueError: The ids are not 0, 1, 2 ... each once, or a special token is missing.
     """
     if sorted(vocabulary.values()) != list(range(len(vocabulary))):
-        raise ValueError(f"the ids of {len(vocabulary)} tokens have to be 0 to {len(vocabulary) - 1}, each once")
+        raise ValueError(
+            f"the ids of {len(vocabulary)} tokens have to be 0 to {len(vocabulary) - 1}, each once"
+        )
     if missing := [token for token in special_tokens if token not in vocabulary]:
         raise ValueError(f"special tokens missing from the vocabulary: {missing}")
 
@@ -183,8 +189,8 @@ def check_ids(ids: Iterable[int], vocab_size: int) -> list[int]:
     for position, token_id in enumerate(checked):
         if not 0 <= token_id < vocab_size:
             raise ValueError(
-                f"id {token_id} at position {position} is not in the vocabulary: its {vocab_size} tokens have "
-                f"the ids 0 to {vocab_size - 1}. Was the text encoded with another tokenizer?"
+                f"id {token_id} at position {position} is not in the vocabulary: its {vocab_size} tokens "
+                f"have the ids 0 to {vocab_size - 1}. Was the text encoded with another tokenizer?"
             )
     return checked
 
@@ -230,5 +236,7 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{path} is damaged, or no saved tokenizer: {error}. Save it again.") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} is no saved tokenizer: it holds a JSON {type(content).__name__}, not an object")
+        raise ValueError(
+            f"{path} is no saved tokenizer: it holds a JSON {type(content).__name__}, not an object"
+        )
     return content

@@ -51,12 +51,17 @@ def test_stamped(text, project):
 
 
 def test_stamp_leaves_no_former_address_or_version(project):
-    owner, version = re.search(r"github\.com/([\w.-]+)/", (ROOT / "pyproject.toml").read_text())[1], address_version()
+    owner, version = (
+        re.search(r"github\.com/([\w.-]+)/", (ROOT / "pyproject.toml").read_text())[1],
+        address_version(),
+    )
     changed = address.stamp()
     left = {}
     for path in [path for path in project.rglob("*") if path.is_file()]:
         text = path.read_text(encoding="utf-8")
-        found = re.findall(rf".*(?:{re.escape(owner)}/transformers-taken-apart|\bv{re.escape(version)}\b).*", text)
+        found = re.findall(
+            rf".*(?:{re.escape(owner)}/transformers-taken-apart|\bv{re.escape(version)}\b).*", text
+        )
         if found:
             left[path.relative_to(project).as_posix()] = found
     assert left == {}
@@ -89,5 +94,7 @@ def test_check_only_changes_nothing(project):
 def test_the_address_stands_nowhere_else():
     """Code that named the address would be missed by `stamp`."""
     folders = (ROOT / "chapters_src", ROOT / "benchmarks", ROOT / ".github", ROOT / ".ci")
-    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in {".py", ".yml", ".md"}]
+    files = [
+        path for folder in folders for path in folder.rglob("*") if path.suffix in {".py", ".yml", ".md"}
+    ]
     assert [path for path in files if re.search(address.ANY_ADDRESS, path.read_text(encoding="utf-8"))] == []

@@ -5,11 +5,12 @@ import shutil
 import subprocess
 import sys
 
-import book
 import commands
 import environment
 import pytest
 from paths import ROOT
+
+import book
 
 
 def test_help_names_every_command(capsys):
@@ -50,7 +51,7 @@ def test_nothing_goes_on_when_installing_failed(monkeypatch):
 
 def test_the_exit_code_of_the_inner_python_is_the_exit_code(monkeypatch, tmp_path):
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho \"$@\" > \"$(dirname \"$0\")/called\"\nexit 42\n")
+    python.write_text('#!/bin/sh\necho "$@" > "$(dirname "$0")/called"\nexit 42\n')
     python.chmod(0o755)
     monkeypatch.setattr(environment, "ensure", lambda newest: str(python))
     assert book.main(["test", "--newest"]) == 42
@@ -66,7 +67,9 @@ def test_a_failed_step_is_said_and_is_an_exit_code(monkeypatch, capsys):
     assert "the kettle is empty" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("failing", ["ruff", "ruff format", "codespell", "nbstripout", "unit tests", "slow tests"])
+@pytest.mark.parametrize(
+    "failing", ["ruff", "ruff format", "codespell", "nbstripout", "unit tests", "slow tests"]
+)
 def test_each_step_of_the_test_command_counts(failing, monkeypatch):
     """Every step that ends with an error stops the command, whatever the others say."""
 

@@ -1,4 +1,4 @@
-"""The virtual environment is installed when something changed, and only then. Python and pip are stand-ins here."""
+"""The virtual environment is installed when something changed, and only then. Python and pip are fakes."""
 
 import json
 import sys
@@ -7,8 +7,8 @@ from pathlib import Path
 import environment
 import pytest
 
-# A stand-in for python: it writes down how it was called, makes environments that hold a copy of itself, resolves
-# to what the test laid out, and fails where the file `broken` says so.
+# A fake python: it writes down how it was called, makes environments that hold a copy of itself, resolves to
+# what the test laid out, and fails where the file `broken` says so.
 FAKE_PYTHON = """\
 #!{real_python} -S
 import pathlib, shutil, sys
@@ -29,7 +29,7 @@ print("Collecting numpy")
 
 
 class Machine:
-    """A clone with a stand-in for Python, and what was called on it."""
+    """A clone with a fake Python, and what was called on it."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -62,14 +62,16 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path, monkeypatch) -> Machine:
     if sys.platform == "win32":
-        pytest.skip("the stand-in for python is a script with a first line that Windows does not read")
+        pytest.skip("the fake python is a script with a first line that Windows does not read")
     machine = Machine(tmp_path)
     monkeypatch.setattr(sys, "executable", str(machine.python))
     monkeypatch.setattr(environment, "ROOT", machine.root)
     monkeypatch.setattr(environment, "VENV", machine.venv)
     monkeypatch.setattr(environment, "VENV_NEWEST", machine.root / ".venv-newest")
     monkeypatch.setattr(environment, "REQUIREMENTS", machine.requirements)
-    monkeypatch.setattr(environment, "NEWEST_REQUIREMENTS", machine.root / "build" / "requirements-newest.txt")
+    monkeypatch.setattr(
+        environment, "NEWEST_REQUIREMENTS", machine.root / "build" / "requirements-newest.txt"
+    )
     return machine
 
 
@@ -128,7 +130,9 @@ def test_a_failed_update_removes_the_former_stamp(machine):
     machine.break_calls_with("-r")
     assert environment.ensure() is None
     machine.break_calls_with("")
-    machine.requirements.write_text(former)  # pip may have changed half of the packages: the former stamp would lie
+    machine.requirements.write_text(
+        former
+    )  # pip may have changed half of the packages: the former stamp would lie
     machine.calls()
     assert environment.ensure() is not None
     assert machine.calls() != []

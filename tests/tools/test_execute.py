@@ -49,7 +49,9 @@ CHANGES = {
     "code": lambda inputs: inputs.edit_notebook(1, "1 + 2"),
     "helper code": lambda inputs: inputs.write("chapters_src/__init__.py", '"""The same package."""\n'),
     "a new module": lambda inputs: inputs.write("chapters_src/more.py", ""),
-    "a module moved": lambda inputs: (inputs.package / "__init__.py").rename(inputs.package / "data" / "__init__.py"),
+    "a module moved": lambda inputs: (inputs.package / "__init__.py").rename(
+        inputs.package / "data" / "__init__.py"
+    ),
     "a data file of the package": lambda inputs: inputs.write("chapters_src/data/words.txt", "one\n"),
     "a removed data file": lambda inputs: (inputs.package / "data" / "words.txt").unlink(),
     "requirements": lambda inputs: inputs.write("requirements.txt", "numpy==2.4.7\n"),
@@ -136,7 +138,9 @@ def test_text_outputs_are_what_a_cell_prints_or_returns(tmp_path):
         tmp_path,
         new_markdown_cell("prose"),
         new_code_cell("a", outputs=[new_output("stream", name="stdout", text="one\n")]),
-        new_code_cell("b", outputs=[new_output("execute_result", {"text/plain": "2", "text/html": "<b>2</b>"})]),
+        new_code_cell(
+            "b", outputs=[new_output("execute_result", {"text/plain": "2", "text/html": "<b>2</b>"})]
+        ),
         new_code_cell("c", outputs=[new_output("display_data", picture)]),
         new_code_cell("d"),
     )

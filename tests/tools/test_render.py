@@ -30,7 +30,7 @@ def as_shown(notebook: Path, prose: str, code: str = "1 + 1") -> nbformat.Notebo
 
 LINKS = {
     "[`resources`](../chapters_src/resources.py)": "[`resources`](../source/resources.md)",
-    "[pairs](../chapters_src/tokenization/byte_pair.py).": "[pairs](../source/tokenization/byte_pair.md).",
+    "[pairs](../chapters_src/tokenization/byte_pair.py).": "[pairs](../source/tokenization-byte_pair.md).",
     "[all](../chapters_src/tokenization/__init__.py)": "[all](../source/tokenization.md)",
     "[a](../chapters_src/a.py) and [b](../chapters_src/b.py)": "[a](../source/a.md) and [b](../source/b.md)",
     "[token](../book/glossary.md#token)": "[token](../book/glossary.md#token)",
@@ -43,6 +43,7 @@ LINKS = {
 
 @pytest.mark.parametrize("link", LINKS)
 def test_links_to_modules_become_links_to_source_pages(link, notebook):
+    assert render.link_to_source_pages(link) == LINKS[link]
     assert as_shown(notebook, link).cells[0].source == LINKS[link]
 
 
@@ -53,7 +54,7 @@ def test_the_running_time_is_filled_in(notebook):
 
 
 def test_code_and_metadata_of_an_executed_notebook_stay(notebook):
-    code = "# see [resources](../chapters_src/resources.py), [measured at every build](../book/colophon.md#running-times)"
+    code = f"# see [resources](../chapters_src/resources.py), {render.TIME_MARK}"
     shown = as_shown(notebook, "prose", code)
     original = nbformat.read(notebook, 4)
     assert shown == original
@@ -84,7 +85,7 @@ PAGES = {
     "plain.md": ("chapters_src.plain", "plain.py"),
     "fences.md": ("chapters_src.fences", "fences.py"),
     "rooms.md": ("chapters_src.rooms", "rooms/__init__.py"),
-    "rooms/kitchen.md": ("chapters_src.rooms.kitchen", "rooms/kitchen.py"),
+    "rooms-kitchen.md": ("chapters_src.rooms.kitchen", "rooms/kitchen.py"),
 }
 
 
@@ -102,7 +103,7 @@ def test_a_source_page_holds_its_module_in_one_block(page, source_pages):
 def test_the_index_of_source_pages_names_each_module_and_its_purpose(source_pages):
     index = (source_pages / "index.md").read_text(encoding="utf-8")
     assert "| [`chapters_src.plain`](plain.md) | Plain code. |" in index
-    assert "| [`chapters_src.rooms.kitchen`](rooms/kitchen.md) |  |" in index
+    assert "| [`chapters_src.rooms.kitchen`](rooms-kitchen.md) |  |" in index
     assert index.count(".md)") == len(PAGES)
 
 

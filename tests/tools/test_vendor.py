@@ -74,7 +74,9 @@ def test_a_failed_update_does_not_pass_as_the_former_state(npm):
     vendor.LOCK.write_text(former)
     npm.code = 0
     vendor.node_modules()
-    assert len(npm.calls) == 3, "npm ci removes node_modules first: after a failure the former stamp would lie"
+    assert len(npm.calls) == 3, (
+        "npm ci removes node_modules first: after a failure the former stamp would lie"
+    )
 
 
 def test_what_is_copied_for_the_pages(npm, tmp_path):

@@ -1,0 +1,168 @@
+"""Learning the pieces of a Unigram model (chapter 03).
+
+Byte-pair encoding and WordPiece grow a vocabulary. This one shrinks it: start with far more pieces than
+wanted, fit their probabilities, drop those that the corpus would miss the least, and repeat.
+
+The fitting is expectation-maximisation. E-step: with the present probabilities, count how often each piece
+is used, averaged over all segmentations. M-step: the new probability of a piece is its share of these
+counts. Each round makes the corpus at least as probable as before.
+
+Source: Kudo 2018, https://arxiv.org/abs/1804.10959 (Section 3.2).
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from math import log
+
+from chapters_src.tokenization.lattice import (
+    Lattice,
+    best_segmentation,
+    build_lattice,
+    build_trie,
+    expected_counts,
+)
+
+LONGEST_PIECE = 16  # characters
+SEEDS_PER_PIECE = 10  # candidates at the start, for each piece that shall be left
+KEPT_PER_ROUND = 0.5  # share of the pieces that survive a round of pruning
+EM_STEPS = 2  # per round
+LEAST_COUNT = 0.5  # what a piece counts at least in the end, so that rare characters keep a usable score
+
+CountedLattices = list[tuple[Lattice, int]]
+
+
+def seed_pieces(
+    words: Mapping[str, int], number: int, min_frequency: int = 1, excluded: Collection[str] = ()
+) -> dict[str, float]:
+    """Choose the pieces to start from: all characters, and the substrings that cover the most text.
+
+    Args:
+        words: Each word with its number of occurrences.
+        number: Pieces wanted; there are fewer if the corpus has no more substrings, and more if it has more
+            characters.
+        min_frequency: Substrings that occur less often are left out, unless they are single characters.
+        excluded: Substrings to leave out.
+
+    Returns:
+        Each piece with its weight: occurrences times length.
+    """
+    characters: Counter[str] = Counter()
+    substrings: Counter[str] = Counter()
+    for word, frequency in words.items():
+        for start in range(len(word)):
+            characters[word[start]] += frequency
+            for end in range(start + 2, min(len(word), start + LONGEST_PIECE) + 1):
+                substrings[word[start:end]] += frequency
+    weights = {
+        piece: count * len(piece)
+        for piece, count in substrings.items()
+        if count >= min_frequency and piece not in excluded
+    }
+    heaviest = sorted(weights, key=lambda piece: (-weights[piece], piece))[: max(0, number - len(characters))]
+    return {**characters, **{piece: weights[piece] for piece in heaviest}}
+
+
+def log_shares(counts: Mapping[str, float], least: float = 1e-100) -> dict[str, float]:
+    """Turn counts into log-probabilities: log(count / sum of all counts). This is the M-step.
+
+    Args:
+        counts: How often each piece is used.
+        least: Smaller counts are raised to this; by default just enough to keep the logarithm finite.
+
+    Returns:
+        The log-probability of each piece.
+    """
+    raised = {piece: max(count, least) for piece, count in counts.items()}
+    log_total = log(sum(raised.values()))
+    return {piece: log(count) - log_total for piece, count in raised.items()}
+
+
+def build_lattices(words: Mapping[str, int], pieces: Iterable[str]) -> CountedLattices:
+    """Draw the lattice of each word, and keep the number of its occurrences beside it."""
+    trie = build_trie(pieces)
+    return [(build_lattice(word, trie), frequency) for word, frequency in words.items()]
+
+
+def count_pieces(lattices: CountedLattices, scores: Mapping[str, float]) -> tuple[float, dict[str, float]]:
+    """Count how often each piece is used in the corpus, averaged over all segmentations. This is the E-step.
+
+    Args:
+        lattices: The words.
+        scores: Log-probability of each piece.
+
+    Returns:
+        The log-likelihood of the corpus under `scores`, in nats, and the expected count of each piece.
+    """
+    log_likelihood = 0.0
+    counts = dict.fromkeys(scores, 0.0)
+    for lattice, frequency in lattices:
+        log_probability, in_word = expected_counts(lattice, scores)
+        log_likelihood += frequency * log_probability
+        for piece, count in in_word.items():
+            counts[piece] += frequency * count
+    return log_likelihood, counts
+
+
+def losses(counts: Mapping[str, float], scores: Mapping[str, float]) -> dict[str, float]:
+    """Estimate for each piece how much log-likelihood the corpus would lose without it.
+
+    Wherever the piece was used, the best other segmentation of its characters has to stand in.
+
+    Args:
+        counts: How often each piece is used.
+        scores: Log-probability of each piece.
+
+    Returns:
+        The loss of each piece of two characters or more, in nats.
+    """
+    trie = build_trie(scores)
+    result = {}
+    for piece in scores:
+        if len(piece) > 1:
+            substitutes = best_segmentation(piece, trie, scores, without=piece)
+            result[piece] = counts[piece] * (scores[piece] - sum(scores[other] for other in substitutes))
+    return result
+
+
+def prune(counts: Mapping[str, float], scores: Mapping[str, float], number: int) -> dict[str, float]:
+    """Keep all single characters, and of the other pieces those with the highest losses.
+
+    Args:
+        counts: How often each piece is used.
+        scores: Log-probability of each piece.
+        number: Pieces to keep in all.
+
+    Returns:
+        The counts of the pieces that stay.
+    """
+    loss = losses(counts, scores)
+    by_loss = sorted(loss, key=lambda piece: (-loss[piece], piece))
+    characters = [piece for piece in counts if len(piece) == 1]
+    return {piece: counts[piece] for piece in [*characters, *by_loss][:number]}
+
+
+def learn_pieces(
+    words: Mapping[str, int], number: int, min_frequency: int = 1, excluded: Collection[str] = ()
+) -> list[tuple[str, float]]:
+    """Learn a Unigram vocabulary from counted words.
+
+    Args:
+        words: Each word with its number of occurrences.
+        number: Pieces wanted; at least the number of distinct characters.
+        min_frequency: Substrings that occur less often become no piece, unless they are single characters.
+        excluded: Substrings that may not become pieces.
+
+    Returns:
+        The pieces with their log-probabilities, the most probable first. There are fewer than `number` if the
+        corpus has no more substrings.
+    """
+    scores = log_shares(seed_pieces(words, SEEDS_PER_PIECE * number, min_frequency, excluded))
+    while True:
+        lattices = build_lattices(words, scores)
+        for _ in range(EM_STEPS):
+            _, counts = count_pieces(lattices, scores)
+            scores = log_shares(counts)
+        if len(scores) <= number:
+            scores = log_shares(counts, least=LEAST_COUNT)
+            return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+        scores = log_shares(prune(counts, scores, max(number, int(KEPT_PER_ROUND * len(scores)))))

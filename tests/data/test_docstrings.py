@@ -1,0 +1,269 @@
+"""The docstring corpus: exact on a small package made by hand, well-behaved on real ones."""
+
+import json
+import re
+from importlib import metadata
+
+import pytest
+
+from chapters_src import resources
+from chapters_src.data import docstrings
+from chapters_src.data.docstrings import Paragraph
+
+INIT = '''"""Tools for toy boats and for toy trains.
+
+The boats float on *any* water, see :func:`~toy.boats.float_boat` and ``Boat``.
+
+>>> import toy
+>>> toy.float_boat("A long sentence that is only an output of a doctest.")
+A long sentence that is only an output of a doctest.
+"""
+'''
+
+BOATS = r'''"""Boats that float, as every boat should."""
+
+def float_boat(depth, speed=1.0):
+    """Let a boat float for
+    as long as   it can [1]_.
+
+    Parameters
+    ----------
+    depth : float
+        Depth of the water in metres, which must be positive.
+    speed : float
+        How fast the water moves below the boat.
+
+    Returns
+    -------
+    bool
+        Whether the boat is still there afterwards.
+
+    Notes
+    -----
+    The water must be deeper than the boat, or it will sit on the ground.
+    Otherwise nothing can go wrong::
+
+        boat = Boat(this is code, and not a sentence of English.)
+
+    .. math:: depth > draught. This is a formula and not a sentence.
+
+    .. note::
+        A note inside of a directive is prose and stays.
+
+    .. plot::
+        This would draw a picture of a boat on the water.
+
+    ======  ======
+    Boats   Trains of a table are not prose either.
+    ======  ======
+
+    - The first item of a list is kept,
+      with its second line.
+    - So is the second item of the list.
+
+    References
+    ----------
+    .. [1] A. Boatwright. A long book about all the boats.
+    """
+
+class Boat:
+    """A boat, which floats on its own.
+
+    Args:
+        name: The name of the boat in capital letters.
+
+            It has a second paragraph about the name.
+
+    Boats keep their name for the whole of their life.
+
+    Returns:
+        The description of what a class cannot return.
+    """
+
+    async def sink(self):
+        """Sink the boat to the ground. The mean of :math:`x` is not prose. {template}"""
+
+        def inner():
+            """Boats that float, as every boat should."""
+
+    if True:
+        def rise(self):
+            """Rise again, in spite of everything `Boat.sink` did!"""
+'''
+
+ADDED = r'''
+from somewhere import add_newdoc, sail
+
+add_newdoc("toy", "row", ("row", """
+Row the boat gently down the stream.
+
+Examples
+--------
+This example would be a whole sentence too.
+"""))
+anchor = _add_docstr(compiled.anchor, r"""Anchor the boat where it floats now.""")
+other = describe("A call of another name is no docstring.")
+"""A string that stands alone in the middle is no docstring."""
+'''
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """Install a package called toy, version 1.0, with a cache of its own."""
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
+    site = tmp_path / "site"
+    files = {
+        "toy/__init__.py": INIT.encode(),
+        "toy/boats.py": BOATS.encode(),
+        "toy/added/__init__.py": ADDED.encode(),
+        "toy/latin.py": '# -*- coding: latin-1 -*-\n"""A caf\xe9 on the deck of the boat."""'.encode(
+            "latin-1"
+        ),
+        "toy/broken.py": b"def broken(:\n",
+        "toy/wrong_encoding.py": b'"""No caf\xe9 in this file, which says it is UTF-8."""',
+        "toy/null.py": b'"""A file with a null byte is no source."""\0',
+        "toy/tests/test_boats.py": b'"""Sentences in folders of tests are left out."""',
+        "toy/_vendor/trains.py": b'"""Sentences in code of other projects are left out."""',
+        "toy/conftest.py": b'"""Sentences in the set-up of tests are left out."""',
+        "toy/readme.txt": b'"""Sentences in files of other kinds are left out."""',
+        "toy-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n"
+        b"Classifier: License :: OSI Approved :: BSD License\n",
+    }
+    for name, content in files.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_bytes(content)
+    monkeypatch.syspath_prepend(str(site))
+    return site / "toy"
+
+
+EXPECTED = [
+    ("toy", "Tools for toy boats and for toy trains."),
+    ("toy", "The boats float on any water, see toy.boats.float_boat and Boat."),
+    ("toy.added", "Row the boat gently down the stream."),
+    ("toy.added", "Anchor the boat where it floats now."),
+    ("toy.boats", "Boats that float, as every boat should."),
+    ("toy.boats", "Let a boat float for as long as it can."),
+    ("toy.boats", "The water must be deeper than the boat, or it will sit on the ground."),
+    ("toy.boats", "A note inside of a directive is prose and stays."),
+    ("toy.boats", "The first item of a list is kept, with its second line."),
+    ("toy.boats", "So is the second item of the list."),
+    ("toy.boats", "A boat, which floats on its own."),
+    ("toy.boats", "Boats keep their name for the whole of their life."),
+    ("toy.boats", "Rise again, in spite of everything Boat.sink did!"),
+    ("toy.latin", "A café on the deck of the boat."),
+]
+
+
+def test_a_small_package_gives_exactly_its_prose(toy):
+    assert docstrings.load(("toy",)) == [Paragraph(text, "toy", module) for module, text in EXPECTED]
+
+
+def test_what_cannot_be_parsed_is_counted(toy):
+    harvest = docstrings.harvest("toy")
+    assert harvest.skipped == ["toy.broken", "toy.null", "toy.wrong_encoding"]
+    assert harvest.files == 7
+
+
+def test_cached_equals_uncached_and_is_not_harvested_again(toy, monkeypatch):
+    uncached = docstrings.harvest_folder("toy", toy)
+    first = docstrings.harvest("toy")
+    monkeypatch.setattr(docstrings, "harvest_folder", None)
+    assert docstrings.harvest("toy") == first == uncached
+
+
+def test_another_version_is_harvested_again(toy):
+    docstrings.load(("toy",))
+    (toy / "boats.py").write_text('"""Boats have changed since the last version."""')
+    assert len(docstrings.load(("toy",))) == len(EXPECTED)
+    info = toy.parent / "toy-1.0.dist-info/METADATA"
+    info.write_text(info.read_text().replace("Version: 1.0", "Version: 1.1"))
+    assert "Boats have changed since the last version." in [p.text for p in docstrings.load(("toy",))]
+
+
+def test_distinct_across_packages_and_in_one_order(toy):
+    (toy / "boats.py").write_text('"""Return a new array of given shape and type, filled with ones."""')
+    both = docstrings.load(("toy", "datasets"))
+    assert both == docstrings.load(("datasets", "toy", "toy"))
+    assert len({paragraph.text for paragraph in both}) == len(both)
+    assert [p.package for p in both] == sorted(p.package for p in both)
+
+
+@pytest.mark.parametrize("package", ["numpy", "datasets"])
+def test_real_packages_give_clean_prose(package, tmp_path, monkeypatch):
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
+    paragraphs = docstrings.load((package,))
+    assert len(paragraphs) > 500
+    for text, _, module in paragraphs:
+        assert not re.search(r">>>|\s\s|\n|`|----|====|:math:|^\W*$", text), text
+        assert re.search(r"[.!?][\"')]?$", text), text
+        assert module.split(".")[0] == package
+        assert "tests" not in module.split(".")
+    assert len({paragraph.text for paragraph in paragraphs}) == len(paragraphs)
+    assert [p.module for p in paragraphs] == sorted(p.module for p in paragraphs)
+
+
+def test_a_sentence_of_numpy_is_found_where_it_stands(tmp_path, monkeypatch):
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
+    import numpy as np
+
+    first_line = np.ones.__doc__.strip().splitlines()[0]  # The oracle: what Python itself holds.
+    assert Paragraph(first_line, "numpy", "numpy._core.numeric") in docstrings.load(("numpy",))
+    compiled = np.arange.__doc__.split("\n\n")[1].strip()  # Comes from add_newdoc, after the signature.
+    assert Paragraph(compiled, "numpy", "numpy._core._add_newdocs") in docstrings.load(("numpy",))
+
+
+@pytest.mark.parametrize(
+    ("docstring", "expected"),
+    [
+        ("", []),
+        ("Short one.", []),
+        ("a sentence that starts in the middle of things.", []),
+        ("A sentence that stops before the", []),
+        ("x = 1; y = 2; z = [3, 4, 5]; w = (6, 7, 8).", []),
+        ("See https://example.org for all of the details.", []),
+        ("Fill %(name)s in before you read this sentence.", []),
+        ("See [the guide](https://example.org) for all of it.", ["See the guide for all of it."]),
+        ("Use [`Trainer`] or **nothing** at all, or 2 * 3.", ["Use Trainer or nothing at all, or 2 * 3."]),
+        ("The `text <https://example.org>`_ of a link stays here.", ["The text of a link stays here."]),
+        ("Some text that stays.\n\n```python\nSome code that is not prose.\n```\n", []),
+        ("Two lines that are\none paragraph of prose.", ["Two lines that are one paragraph of prose."]),
+        (
+            "    Indented as a whole, without a first line.\n    ",
+            ["Indented as a whole, without a first line."],
+        ),
+    ],
+)
+def test_prose_of_one_docstring(docstring, expected):
+    assert docstrings.prose(docstring) == expected
+
+
+def test_licences_are_read_from_the_metadata(toy):
+    assert docstrings.licences(("toy", "numpy")) == {
+        "toy": "BSD License",
+        "numpy": metadata.metadata("numpy")["License-Expression"] or metadata.metadata("numpy")["License"],
+    }
+    assert all(0 < len(licence) < 200 for licence in docstrings.licences().values())
+
+
+@pytest.mark.parametrize("package", ["no_such_package", "not a name", "json.tool", "this"])
+def test_a_package_that_is_not_installed_is_named(package):
+    with pytest.raises(resources.ResourceError, match=f"'{package}'.*pip install"):
+        docstrings.load((package,))
+
+
+def test_a_package_without_a_version_is_named(toy):
+    (toy.parent / "toy-1.0.dist-info/METADATA").unlink()
+    (toy.parent / "toy-1.0.dist-info").rmdir()
+    with pytest.raises(resources.ResourceError, match="version of 'toy'"):
+        docstrings.load(("toy",))
+
+
+def test_one_string_is_refused():
+    with pytest.raises(TypeError, match="'numpy',"):
+        docstrings.load("numpy")
+
+
+def test_the_cache_holds_plain_json(toy):
+    docstrings.load(("toy",))
+    [entry] = [path for path in (resources.cache_folder() / "docstrings").iterdir() if path.is_dir()]
+    assert json.loads((entry / "harvest.json").read_text(encoding="utf-8"))[1] == 7

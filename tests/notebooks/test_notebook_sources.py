@@ -1,0 +1,316 @@
+"""What every committed notebook has to be: clean, plain, complete, and with links that lead somewhere."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import address
+import nbformat
+import pytest
+import yaml
+from paths import ROOT, notebooks
+from render import TIME_MARK
+
+NOTEBOOKS = notebooks()
+CHAPTERS = [path for path in NOTEBOOKS if re.match(r"\d\d_", path.name)]
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+
+LINES_OF_CODE = 25  # at most, in one cell, empty ones not counted
+CODE_CELLS_IN_A_ROW = 3  # at most, without prose between them
+TAGS = {"hide-cell", "hide-input", "timing", "full-width"}
+CELL_METADATA = {"tags", "mystnb", "jupyter", "lines_to_next_cell"}
+NOTEBOOK_METADATA = {"kernelspec", "language_info", "jupytext"}
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, 4)
+
+
+def cells(path: Path, kind: str) -> list[nbformat.NotebookNode]:
+    return [cell for cell in read(path).cells if cell.cell_type == kind]
+
+
+def prose(path: Path) -> str:
+    """The Markdown of a notebook, what it shows as code left out."""
+    return "\n\n".join(without_code(cell.source) for cell in cells(path, "markdown"))
+
+
+def without_code(text: str) -> str:
+    """Markdown without blocks of code, and with empty code spans."""
+    text = re.sub(r"(?ms)^(`{3,}|~{3,})(?! *\{).*?^\1", "", text)
+    return re.sub(r"(?s)(?<!`)(`{1,2})(?!`).+?(?<!`)\1(?!`)", "``", text)
+
+
+# --- Clean: nothing in it that a run, an editor or Colab left behind.
+
+
+@every_notebook
+def test_holds_nothing_that_a_run_left(path):
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    code = [cell for cell in raw["cells"] if cell["cell_type"] == "code"]
+    assert [cell["id"] for cell in code if cell["outputs"] or cell["execution_count"] is not None] == []
+    assert {key for cell in raw["cells"] for key in cell["metadata"]} <= CELL_METADATA
+    assert set(raw["metadata"]) <= NOTEBOOK_METADATA
+
+
+@every_notebook
+def test_is_valid_and_every_cell_has_an_id_of_its_own(path):
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    assert (raw["nbformat"], raw["nbformat_minor"]) >= (4, 5)
+    ids = [cell.get("id") for cell in raw["cells"]]  # from the file: nbformat would make up missing ones
+    assert None not in ids and len(set(ids)) == len(ids)
+    nbformat.validate(raw)
+
+
+@every_notebook
+def test_names_the_kernel_and_no_version(path):
+    metadata = read(path).metadata
+    assert metadata.kernelspec == {"display_name": "Python 3", "language": "python", "name": "python3"}
+    assert metadata.get("language_info", {"name": "python"}) == {"name": "python"}
+
+
+@every_notebook
+def test_hides_no_error_from_the_build(path):
+    """A cell with the tag `raises-exception` passes even if it raises nothing: such a tag checks nothing."""
+    text = path.read_text(encoding="utf-8")
+    assert "raises-exception" not in text and "allow_errors" not in text
+    assert read(path).metadata.get("execution") is None
+
+
+@every_notebook
+def test_has_only_tags_that_mean_something(path):
+    assert {tag for cell in read(path).cells for tag in cell.metadata.get("tags", [])} <= TAGS
+
+
+@every_notebook
+def test_is_finished(path):
+    assert re.findall(r"\b(?:TODO|FIXME|XXX|TBD)\b", path.read_text(encoding="utf-8")) == []
+
+
+def test_every_notebook_is_in_the_table_of_contents():
+    listed = re.findall(r"notebooks/(\w+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    assert sorted(listed) == [path.stem for path in NOTEBOOKS]
+    assert yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["root"] == "book/index"
+
+
+# --- Plain: the same in Colab, in JupyterLab and on a code host as on the site.
+
+MYST = {
+    "a directive": r"(?m)^\s*(?:`{3,}|~{3,}|:{3,})\s*\{",
+    "a role": r"\{[\w:+-]+\}``",
+    "a label": r"(?m)^\([\w-]+\)=\s*$",
+    "a labelled equation": r"(?m)\$\$\s*\([\w-]+\)\s*$",
+    "a substitution": r"\{\{.*?\}\}",
+    "a comment": r"(?m)^%",
+    "a block break": r"(?m)^\+\+\+",
+    "attributes": r"[\])`]\{(?:[.#][\w-]|\w+=)",
+}
+
+
+@pytest.mark.parametrize("syntax", MYST)
+@every_notebook
+def test_uses_plain_markdown(path, syntax):
+    assert re.findall(f"{MYST[syntax]}.*", prose(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "syntax"),
+    [
+        ("```{note}\ntext\n```", "a directive"),
+        (":::{note}\ntext\n:::", "a directive"),
+        ("see {ref}`there`", "a role"),
+        ("(here)=\n# Title", "a label"),
+        ("$$\nx\n$$ (eq-x)", "a labelled equation"),
+        ("{{ version }}", "a substitution"),
+        ("text\n% hidden", "a comment"),
+        ("[text](x.md){.wide}", "attributes"),
+    ],
+)
+def test_the_patterns_find_what_they_name(text, syntax):
+    assert re.search(MYST[syntax], without_code(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$$\n\\{x\\}\n$$ (as in chapter 2)",
+        "`{x}` and `f{x}` too",
+        "100 %",
+        "$f(x)_{i}$",
+        "```python\n% {}\n```",
+    ],
+)
+def test_the_patterns_leave_plain_markdown_alone(text):
+    assert [name for name, pattern in MYST.items() if re.search(pattern, without_code(text))] == []
+
+
+# --- The shape of a page.
+
+
+@every_notebook
+def test_first_cell_has_the_only_title_and_the_link_to_colab(path):
+    first, *others = read(path).cells
+    assert first.cell_type == "markdown" and first.source.startswith("# ")
+    titles = [cell.source for cell in [first, *others] if cell.cell_type == "markdown"]
+    assert len(re.findall(r"(?m)^# ", re.sub(r"(?s)```.*?```", "", "\n".join(titles)))) == 1
+    repository, tag = address.address()
+    name = repository.removeprefix("https://github.com/")
+    assert (
+        f"(https://colab.research.google.com/github/{name}/blob/{tag}/notebooks/{path.name})" in first.source
+    )
+
+
+@every_notebook
+def test_first_cell_says_outcomes_prerequisites_and_running_time(path):
+    first = read(path).cells[0].source
+    assert re.search(r"\*\*After this (?:chapter|page) you can", first)
+    assert re.search(r"\*\*You need\*\*", first)
+    assert TIME_MARK in first, "the site fills in the measured time at this link"
+
+
+@every_notebook
+def test_first_code_cell_is_the_set_up(path):
+    code = cells(path, "code")[0].source
+    repository, tag = address.address()
+    assert "find_spec" in code and '"--no-deps"' in code
+    assert f'"git+{repository}@{tag}"' in code
+    assert not re.search(r'["\'](?:torch|numpy)\b', code), "Colab's own PyTorch and NumPy stay"
+    assert re.search(r'^device = setup\("[^"]+"\)$', code, re.MULTILINE)
+    if path in CHAPTERS:
+        assert f'setup("{path.name[:2]}")' in code
+
+
+@every_notebook
+def test_cells_are_short(path):
+    lengths = {cell.id: len(re.findall(r"(?m)^.*\S", cell.source)) for cell in cells(path, "code")}
+    assert {cell: length for cell, length in lengths.items() if length > LINES_OF_CODE} == {}
+
+
+@every_notebook
+def test_code_is_interrupted_by_prose(path):
+    kinds = "".join(cell.cell_type[0] for cell in read(path).cells)
+    longest = max(map(len, re.findall("c+", kinds)))
+    assert longest <= CODE_CELLS_IN_A_ROW, f"{longest} code cells in a row"
+
+
+@every_notebook
+def test_code_is_python(path):
+    """No magics or shell lines: they run in notebooks only, and no linter reads them."""
+    for cell in cells(path, "code"):
+        ast.parse(cell.source)
+
+
+# --- Links.
+
+
+def slug(title: str) -> str:
+    """The anchor that MyST and code hosts give a heading."""
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*`$\\]", r"\1", title)
+    return re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page or notebook: headings, labels, and names of figures."""
+    if path.suffix == ".ipynb":
+        text = "\n\n".join(cell.source for cell in cells(path, "markdown"))
+        figures = {
+            cell.metadata.get("mystnb", {}).get("figure", {}).get("name") for cell in cells(path, "code")
+        }
+    else:
+        text, figures = path.read_text(encoding="utf-8"), set()
+    outside_code = re.sub(r"(?s)(`{3,}).*?\1", "", text)
+    headings = re.findall(r"(?m)^#+ +(.+?) *#*$", outside_code)
+    return (
+        {slug(title) for title in headings} | set(re.findall(r"(?m)^\(([\w-]+)\)=", text)) | figures - {None}
+    )
+
+
+def local_links(path: Path) -> list[str]:
+    targets = re.findall(r"\]\(<?([^)\s>]+)", prose(path)) + re.findall(
+        r'(?:href|src)="([^"]+)"', prose(path)
+    )
+    return [target for target in targets if not re.match(r"https?://|mailto:", target)]
+
+
+@every_notebook
+def test_local_links_lead_to_files_and_headings(path):
+    wrong = []
+    for link in local_links(path):
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        if not target.is_file() or not target.is_relative_to(ROOT):
+            wrong.append(f"{link}: no such file")
+        elif anchor and anchor not in anchors(target):
+            wrong.append(f"{link}: no such heading")
+    assert wrong == []
+
+
+@every_notebook
+def test_links_use_https(path):
+    assert re.findall(r"http://\S+", prose(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Running times", "running-times"),
+        ("What a view shows, and what not", "what-a-view-shows-and-what-not"),
+        ("`claim` and `setup`", "claim-and-setup"),
+        ("Byte-pair encoding (BPE)", "byte-pair-encoding-bpe"),
+        ("Why $O(n^2)$?", "why-on2"),
+        ("A [linked](x.md) word", "a-linked-word"),
+    ],
+)
+def test_slugs(title, expected):
+    assert slug(title) == expected
+
+
+# --- Chapters.
+
+EXERCISE = re.compile(r"(?m)^(?:#+ |\*\*)(?:Exercise )?(\d+\.\d+)\b")
+SOLUTION = re.compile(r"# @title Solution (\d+\.\d+)$")
+
+
+@every_chapter
+def test_a_chapter_has_four_to_eight_exercises_in_order(path):
+    numbers = EXERCISE.findall("\n".join(cell.source for cell in cells(path, "markdown")))
+    chapter = int(path.name[:2])
+    assert numbers == [f"{chapter}.{i + 1}" for i in range(len(numbers))]
+    assert 4 <= len(numbers) <= 8
+
+
+@every_chapter
+def test_each_exercise_has_a_hint_a_cell_to_try_in_and_a_solution(path):
+    found = read(path).cells
+    for i, cell in enumerate(found):
+        if cell.cell_type != "markdown" or not EXERCISE.search(cell.source):
+            continue
+        number = EXERCISE.search(cell.source)[1]
+        assert len(EXERCISE.findall(cell.source)) == 1, f"{number}: one exercise in one cell"
+        assert re.search(r"<details>\s*<summary>Hint</summary>", cell.source), f"{number} has no hint"
+        attempt, solution = found[i + 1 : i + 3]
+        assert attempt.cell_type == solution.cell_type == "code", number
+        assert ast.parse(attempt.source).body == [], f"{number}: the cell to try in is not empty"
+        title = SOLUTION.match(solution.source.split("\n")[0])
+        assert title and title[1] == number, f"{number} is followed by another solution, or none"
+
+
+@every_chapter
+def test_solutions_are_folded_and_checked(path):
+    solutions = [cell for cell in cells(path, "code") if cell.source.startswith("# @title Solution")]
+    assert len(solutions) >= 4
+    for cell in solutions:
+        name = cell.source.split("\n")[0]
+        assert "hide-cell" in cell.metadata.get("tags", []), f"{name} is open on the site"
+        assert cell.metadata.get("jupyter", {}).get("source_hidden") is True, f"{name} is open in JupyterLab"
+        assert re.search(r"(?m)^\s*(?:assert |claim\()", cell.source), f"{name} checks nothing"
+
+
+@every_chapter
+def test_a_chapter_ends_with_further_reading(path):
+    headings = [line for cell in cells(path, "markdown") for line in re.findall(r"(?m)^## .+$", cell.source)]
+    assert headings[-1] == "## Further reading"
+    last = read(path).cells[-1].source
+    assert len(re.findall(r"(?m)^[-*] .*\]\(https://", last)) >= 3

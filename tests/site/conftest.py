@@ -1,0 +1,103 @@
+"""The rendered site in a real browser: opened as files, and served on this machine's own loopback."""
+
+import functools
+import http.server
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from paths import HTML
+from playwright.sync_api import Browser, sync_playwright
+from site_visits import PHONES, THEMES, Tab, Visit, listen, look_at, page_names
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# Without the last four, Chromium itself asks its maker's servers at every start.
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SCHEMES = ("file", "http")
+
+
+def pytest_generate_tests(metafunc):
+    """A test that asks for a page's `name`, a `scheme`, a `theme` or a `width` runs once for each."""
+    values = {"name": page_names(), "scheme": SCHEMES, "theme": THEMES, "width": PHONES}
+    for asked in set(values) & set(metafunc.fixturenames):
+        metafunc.parametrize(asked, values[asked])
+
+
+@pytest.fixture(scope="session")
+def site(absent) -> Path:
+    """The folder of the rendered site."""
+    if not (HTML / "index.html").exists():
+        absent("there is no site in build/html: run python tools/book.py book first")
+    return HTML
+
+
+@pytest.fixture(scope="session")
+def server(site) -> Iterator[str]:
+    """The address of a server on loopback that serves the site."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Quiet, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser(site, absent) -> Iterator[Browser]:
+    """The system's Chromium, one for all tests."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        absent(f"no browser: none of {', '.join(BROWSERS)} is on the PATH")
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=found, args=FLAGS)
+
+
+@pytest.fixture(scope="session")
+def addresses(site, server) -> dict[str, str]:
+    """Where the site begins, opened as files and served."""
+    return {"file": site.resolve().as_uri(), "http": server}
+
+
+@pytest.fixture(scope="session")
+def open_tab(browser, addresses) -> Callable[..., Tab]:
+    """Open a page: `open_tab("file", "book/index.html")`. Requests to other hosts are noted and refused."""
+
+    def open_tab(scheme: str, name: str, **options) -> Tab:
+        context = browser.new_context(reduced_motion="reduce", **options)
+        tab = Tab(context.new_page())
+        listen(context, tab, addresses[scheme])
+        tab.page.goto(f"{addresses[scheme]}/{name}")
+        tab.page.evaluate("Promise.all([window.MathJax?.startup?.promise, document.fonts.ready])")
+        return tab
+
+    return open_tab
+
+
+@pytest.fixture(scope="session")
+def visit(open_tab) -> Callable[[str, str], Visit]:
+    """Visit a page once for all tests: `visit("file", "book/index.html")`; a file is looked at in full."""
+
+    @functools.cache
+    def visit(scheme: str, name: str) -> Visit:
+        tab = open_tab(scheme, name)
+        noted = {"foreign": tab.foreign[:], "failed": tab.failed[:], "errors": tab.errors[:]}
+        found = replace(look_at(tab) if scheme == "file" else Visit(), **noted)
+        tab.page.context.close()
+        return found
+
+    return visit

@@ -1,0 +1,99 @@
+"""Opening pages of the rendered site, and what is looked at on each."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paths import HTML, NPM
+from playwright.sync_api import BrowserContext, Page
+
+AXE = NPM / "node_modules" / "axe-core" / "axe.min.js"
+THEMES = ("light", "dark")
+PHONES = (390, 360)  # CSS pixels: a common phone, and a narrow one
+NO_SITE = "(no site)"
+
+
+def page_names() -> list[str]:
+    """Every page, relative to the site; index.html only sends its reader on and has a test of its own."""
+    pages = {path.relative_to(HTML) for path in HTML.rglob("*.html")} - {Path("index.html")}
+    return sorted(path.as_posix() for path in pages if path.parts[0] != "_static") or [NO_SITE]
+
+
+@dataclass
+class Tab:
+    """A page in a fresh browser context, and what it asked for and complained about."""
+
+    page: Page
+    foreign: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def listen(context: BrowserContext, tab: Tab, address: str) -> None:
+    """Note what a tab asks for and complains about, and refuse what is not at `address`."""
+    own = re.compile(rf"^({re.escape(address)}/|data:|blob:)")
+    context.route(lambda url: not own.match(url), lambda route: route.abort())
+    context.on("request", lambda request: own.match(request.url) or tab.foreign.append(request.url))
+    context.on("requestfailed", lambda request: tab.failed.append(f"{request.url}: {request.failure}"))
+    context.on("response", lambda r: tab.failed.append(f"{r.url}: {r.status}") if r.status >= 400 else None)
+    tab.page.on("pageerror", lambda error: tab.errors.append(str(error)))
+    tab.page.on("console", lambda m: tab.errors.append(m.text) if m.type in ("error", "warning") else None)
+
+
+@dataclass
+class Visit:
+    """What a visit to one page found."""
+
+    foreign: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    undrawn_views: list[str] = field(default_factory=list)
+    images_without_alt: list[str] = field(default_factory=list)
+    unset_maths: list[str] = field(default_factory=list)
+    num_maths: int = 0
+    too_wide: dict[int, list[str]] = field(default_factory=dict)
+    violations: dict[str, list[dict]] = field(default_factory=dict)
+
+
+def look_at(tab: Tab) -> Visit:
+    """Look at a page as a screen reader, a phone and a reader in the dark would, everything unfolded."""
+    page, found = tab.page, Visit()
+    page.add_style_tag(content="* { transition: none !important; animation: none !important }")
+    page.evaluate("document.querySelectorAll('details').forEach(folded => folded.open = true)")
+    found.undrawn_views = page.evaluate(UNDRAWN_VIEWS)
+    found.images_without_alt = page.evaluate(IMAGES_WITHOUT_ALT)
+    found.num_maths = page.locator("main .math").count()
+    found.unset_maths = page.evaluate(UNSET_MATHS)
+    page.add_script_tag(path=AXE)
+    for theme in THEMES:
+        page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+        found.violations[theme] = page.evaluate(RUN_AXE)
+    for width in PHONES:
+        page.set_viewport_size({"width": width, "height": 800})
+        found.too_wide[width] = page.evaluate(TOO_WIDE)
+    return found
+
+
+UNDRAWN_VIEWS = """() => [...document.querySelectorAll('[id^="bertviz-"]')]
+  .filter(view => !view.querySelector('svg line')).map(view => view.id)"""
+IMAGES_WITHOUT_ALT = """() => [...document.images].filter(image => !image.alt.trim())
+  .map(image => image.outerHTML.slice(0, 200))"""
+UNSET_MATHS = """() => [...document.querySelectorAll('main .math')]
+  .filter(maths => !maths.querySelector('mjx-container') || maths.querySelector('mjx-merror'))
+  .map(maths => maths.textContent)"""
+RUN_AXE = """async () => (await axe.run({resultTypes: ['violations'], preload: false})).violations
+  .filter(rule => ['serious', 'critical'].includes(rule.impact))
+  .flatMap(({id, nodes}) => nodes.map(({target, html, failureSummary}) =>
+    ({rule: id, where: target.join(' '), html: html.slice(0, 200), why: failureSummary})))"""
+# Empty where the page does not scroll sideways; else what sticks out, unless it is inside a box that scrolls.
+TOO_WIDE = """() => {
+  const {scrollWidth, clientWidth} = document.scrollingElement;
+  if (scrollWidth <= clientWidth) return [];
+  const scrolls = element => element && element !== document.body
+    && (getComputedStyle(element).overflowX !== 'visible' || scrolls(element.parentElement));
+  const sticksOut = element => element.getBoundingClientRect().right > clientWidth + 1;
+  const wide = [...document.querySelectorAll('main *')]
+    .filter(element => sticksOut(element) && !scrolls(element.parentElement))
+    .map(element => `${element.tagName}.${element.className}: ${element.textContent.trim().slice(0, 60)}`);
+  return [`${scrollWidth} pixels in ${clientWidth}`, ...wide.slice(0, 8)];
+}"""

