@@ -9,6 +9,7 @@ import os
 import random
 import re
 import sys
+import warnings
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ _RESULTS_DEPEND_ON = (
 )
 
 
-class ClaimFailed(AssertionError):  # noqa: N818 - not an error of the program: a claim can fail
+class ClaimFailed(AssertionError):
     """A claim did not hold where it has to: with embedded resources and the pinned versions."""
 
 
@@ -83,6 +84,7 @@ def _set_environment() -> None:
     if embedded:
         os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm without ipywidgets: a plain bar
     if os.environ.get("BOOK_BUILD") == "1":  # A page is being made, on which a progress bar would stay.
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
         os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"

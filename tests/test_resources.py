@@ -399,12 +399,19 @@ def test_a_disk_that_fills_up_before_the_manifest(cache, monkeypatch):
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
-def test_a_folder_that_cannot_be_written(code, monkeypatch):
+def test_a_cache_that_cannot_be_created(code, cache, monkeypatch):
     def refuse(path, *arguments, **keywords):
-        raise OSError(code, os.strerror(code), str(path))
+        raise OSError(code, os.strerror(code), str(cache.parent))
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     assert os.strerror(code) in expect_a_clear_error()
+
+
+def test_a_file_that_cannot_be_created_in_the_cache():
+    def refuse(folder):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder / "a.txt"))
+
+    assert os.strerror(errno.EACCES) in expect_a_clear_error(refuse)
 
 
 def test_a_file_where_the_cache_should_be(cache):

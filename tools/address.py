@@ -1,4 +1,4 @@
-"""Write the repository's address and the release tag, which stand in pyproject.toml alone, everywhere else."""
+"""Write the repository's address and the release tag wherever they stand; pyproject.toml alone holds them."""
 
 import re
 import tomllib
@@ -18,17 +18,14 @@ def address() -> tuple[str, str]:
 
 
 def stamped(text: str) -> str:
-    """A text with today's address, and today's tag in Colab links and set-up lines.
-
-    >>> stamped("git+https://github.com/someone/transformers-taken-apart@v0.0.1")  # doctest: +SKIP
-    'git+https://github.com/OWNER/transformers-taken-apart@v0.1.0'
-    """
+    """A text with today's address, and today's tag in Colab links, set-up lines and configuration."""
     repository, tag = address()
     name = repository.removeprefix("https://github.com/")
     text = re.sub(ANY_ADDRESS + r"(@v[\w.]+)?", lambda m: repository + (f"@{tag}" if m[1] else ""), text)
     colab = r"(colab\.research\.google\.com/github/)[\w.-]+/[\w.-]+/blob/[\w.-]+/"
     text = re.sub(colab, rf"\g<1>{name}/blob/{tag}/", text)
-    return re.sub(r"(?m)^version: \S+$", f"version: {tag[1:]}", text) if "cff-version" in text else text
+    text = re.sub(r"(?m)^  branch: v\S+$", f"  branch: {tag}", text)
+    return re.sub(r"(?m)^version: \S+$", f"version: {tag[1:]}", text)
 
 
 def stamp(check_only: bool = False) -> list[str]:

@@ -3,6 +3,8 @@
 Every command that needs packages first makes sure that `.venv` holds the pinned ones, then goes on inside it.
 """
 
+from __future__ import annotations  # so that an older Python reaches the message of `main`
+
 import argparse
 import os
 import subprocess
@@ -24,14 +26,14 @@ COMMANDS = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036
         print(f"The book needs Python 3.11 or newer, and this is {sys.version.split()[0]}.", file=sys.stderr)
         return 2
     options = parser().parse_args(arguments)
     if options.command == "help":
         print("\n".join(f"  {name:7}{text}" for name, text in COMMANDS.items()))
         return 0
-    import environment  # not at the top: an older Python must still reach the message above
+    import environment  # not at the top: an older Python must reach the message above
 
     if options.command == "clean":
         return environment.clean()

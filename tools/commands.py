@@ -64,7 +64,9 @@ def serve(newest: bool = False) -> int:
 
 def bench(newest: bool = False) -> int:
     """Measure speed beside peers; the run writes benchmarks/results.md."""
-    return subprocess.call([sys.executable, str(ROOT / "benchmarks" / "run.py")], cwd=ROOT, env=_environment())
+    return subprocess.call(
+        [sys.executable, str(ROOT / "benchmarks" / "run.py")], cwd=ROOT, env=_environment()
+    )
 
 
 def stamp(newest: bool = False) -> int:
@@ -91,7 +93,9 @@ def _environment() -> dict[str, str]:
 
 def _tracked_texts() -> list[str]:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
-    return [name for name in listed if name.endswith((".md", ".py", ".ipynb", ".yml", ".toml", ".cff"))] or ["."]
+    return [name for name in listed if name.endswith((".md", ".py", ".ipynb", ".yml", ".toml", ".cff"))] or [
+        "."
+    ]
 
 
 def _say(text: str) -> None:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import nbformat
@@ -23,6 +23,7 @@ import nbformat
 from paths import EXECUTED, PACKAGE, ROOT, WORK, notebooks
 
 CELL_TIMEOUT = 240  # seconds
+HEARTBEAT = 20  # seconds without news, after which a line says what is still running
 PROCESSES = 2  # notebooks at a time; each runs on one thread, so that results do not depend on the others
 
 
@@ -37,7 +38,7 @@ def key(notebook: Path, requirements: Path, package: Path = PACKAGE, resources: 
         notebook: the committed notebook.
         requirements: the pins in use.
         package: the folder of the helper package.
-        resources: the choice of resources; by default that of the environment variable BOOK_RESOURCES.
+        resources: the choice of resources; by default that of the variable BOOK_RESOURCES.
 
     Returns:
         A SHA-256 digest in hexadecimal.
@@ -54,7 +55,7 @@ def key(notebook: Path, requirements: Path, package: Path = PACKAGE, resources: 
 
 
 def record(notebook: Path, folder: Path = EXECUTED) -> dict | None:
-    """What is known of the last execution without an error: its key and its seconds; None if there is none."""
+    """Key and seconds of the last execution without an error; None if there was none."""
     try:
         return json.loads((folder / f"{notebook.stem}.json").read_text())
     except (FileNotFoundError, json.JSONDecodeError):
@@ -78,18 +79,27 @@ def execute_changed(requirements: Path, folder: Path = EXECUTED, say: Callable =
     folder.mkdir(parents=True, exist_ok=True)
     keys = {notebook: key(notebook, requirements) for notebook in notebooks()}
     _forget_removed(folder, {notebook.stem for notebook in keys})
-    stale = [n for n in keys if (record(n, folder) or {}).get("key") != keys[n] or not (folder / n.name).exists()]
+    stale = [
+        n for n in keys if (record(n, folder) or {}).get("key") != keys[n] or not (folder / n.name).exists()
+    ]
     if not stale:
         say("notebooks: nothing changed, nothing executed")
         return []
     say(f"notebooks: executing {len(stale)} of {len(keys)}, {PROCESSES} at a time")
-    failures = []
+    failures, start = [], time.monotonic()
     with ThreadPoolExecutor(PROCESSES) as pool:
-        running = {pool.submit(_execute, notebook, keys[notebook], folder): notebook for notebook in stale}
-        for future in as_completed(running):
-            name, (seconds, failure) = running[future].stem, future.result()
-            say(f"  {'FAILED' if failure else 'done':6} {name} in {seconds:.0f} s")
-            failures += [failure] if failure else []
+        running = {
+            pool.submit(_execute, notebook, keys[notebook], folder): notebook.stem for notebook in stale
+        }
+        while running:
+            finished, _ = wait(running, timeout=HEARTBEAT, return_when=FIRST_COMPLETED)
+            if not finished:
+                names = ", ".join(sorted(running.values()))
+                say(f"  after {time.monotonic() - start:.0f} s, still to come: {names}")
+            for future in finished:
+                name, (seconds, failure) = running.pop(future), future.result()
+                say(f"  {'FAILED' if failure else 'done':6} {name} in {seconds:.0f} s")
+                failures += [failure] if failure else []
     if failures:
         raise NotebookFailed("\n".join(failures))
     return [notebook.stem for notebook in stale]
@@ -128,12 +138,18 @@ def _execute(notebook: Path, wanted: str, folder: Path) -> tuple[float, str]:
     options = ["-q", "-p", "no:cacheprovider", "--color=no", f"--rootdir={work.parent}", "-c", os.devnull]
     start = time.monotonic()
     run = subprocess.run(
-        [*command, *options, str(work)], env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [*command, *options, str(work)],
+        env=_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     seconds = time.monotonic() - start
     if run.returncode != 0:
         return seconds, run.stdout
-    (folder / f"{notebook.stem}.json").unlink(missing_ok=True)  # a kill between the next two lines must not match
+    (folder / f"{notebook.stem}.json").unlink(
+        missing_ok=True
+    )  # a kill between the next two lines must not match
     work.replace(folder / notebook.name)
     partial = folder / f"{notebook.stem}.partial"
     partial.write_text(json.dumps({"key": wanted, "seconds": round(seconds, 1)}))

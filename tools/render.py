@@ -1,8 +1,8 @@
 """Render the site with Jupyter Book from the executed notebooks, warnings as errors.
 
-Nothing is executed here. The sources that Jupyter Book reads are laid out in `build/site_source`: the pages of
-`book/`, the executed notebooks, a page with the source of each module of the package, and tables that only
-the build knows (versions, running times).
+Nothing is executed here. The sources that Jupyter Book reads are laid out in `build/site_source`: the pages
+of `book/`, the executed notebooks, a page with the source of each module of the package, and tables that
+only the build knows (versions, running times).
 """
 
 import ast
@@ -75,8 +75,9 @@ def lay_out(target: Path) -> None:
     (target / "notebooks").mkdir()
     for notebook in notebooks():
         _copy_executed(notebook, target / "notebooks" / notebook.name)
-    write_source_pages(target / "source")
     write_tables(target / "generated")
+    modules = write_source_pages(target / "source")
+    (target / "generated" / "modules.md").write_text(modules, encoding="utf-8")
     vendor.copy_into(target / "copied" / "_static" / "vendor")
 
 
@@ -85,8 +86,8 @@ def link_to_source_pages(text: str) -> str:
     return MODULE_LINK.sub(lambda match: f"](../source/{match[1].replace('/', '-')}.md)", text)
 
 
-def write_source_pages(folder: Path) -> None:
-    """One page for each module of the package, and an index that says what each is for."""
+def write_source_pages(folder: Path) -> str:
+    """Write one page for each module of the package; returns a table that says what each is for."""
     folder.mkdir(parents=True)
     rows = []
     for module in _modules():
@@ -95,15 +96,11 @@ def write_source_pages(folder: Path) -> None:
         page = _page(module)
         fence = "`" * (max([2, *map(len, re.findall(r"`+", text))]) + 1)
         (folder / f"{page}.md").write_text(
-            f"# `{name}`\n\n{purpose}\n\n{fence}{{code-block}} python\n:linenos:\n\n{text}\n{fence}\n", encoding="utf-8"
+            f"# `{name}`\n\n{purpose}\n\n{fence}{{code-block}} python\n:linenos:\n\n{text}\n{fence}\n",
+            encoding="utf-8",
         )
-        rows.append(f"| [`{name}`]({page}.md) | {purpose} |")
-    (folder / "index.md").write_text(
-        "# The helper package\n\nThe notebooks build each idea small, in their own cells. Where a fuller form is needed, the "
-        "section ends by\nshowing that the two agree, and later chapters import the fuller form from `chapters_src`. "
-        "Here is all of it.\n\n| module | what it is for |\n|---|---|\n" + "\n".join(rows) + "\n",
-        encoding="utf-8",
-    )
+        rows.append(f"| [`{name}`](../source/{page}.md) | {purpose} |")
+    return "| module | what it is for |\n|---|---|\n" + "\n".join(rows) + "\n"
 
 
 def write_tables(folder: Path) -> None:
@@ -124,7 +121,9 @@ def _copy_executed(notebook: Path, target: Path) -> None:
     seconds = (record(notebook) or {"seconds": float("nan")})["seconds"]
     for cell in executed.cells:
         if cell.cell_type == "markdown":
-            cell.source = link_to_source_pages(cell.source).replace(TIME_MARK, f"{seconds:.0f} s, {TIME_MARK}")
+            cell.source = link_to_source_pages(cell.source).replace(
+                TIME_MARK, f"{seconds:.0f} s, {TIME_MARK}"
+            )
     nbformat.write(executed, target)
 
 
@@ -161,13 +160,17 @@ def _direct_dependencies() -> Iterator[tuple[str, str, str]]:
     }
     for name in sorted(names):
         about = metadata.metadata(name)
-        licence = about["License-Expression"] or _licence_from_classifiers(about) or (about["License"] or "")
-        yield name, about["Version"], (licence.strip().split("\n")[0] or "see the package")[:60]
+        yield name, about["Version"], _licence(about)
 
 
-def _licence_from_classifiers(about: metadata.PackageMetadata) -> str:
-    found = [c.split(" :: ")[-1] for c in about.get_all("Classifier") or [] if c.startswith("License ::")]
-    return ", ".join(found)
+def _licence(about: metadata.PackageMetadata) -> str:
+    """What a package declares: an SPDX expression, else a licence field that is a name, else classifiers."""
+    field = (about["License"] or "").strip()
+    classifiers = [
+        c.split(" :: ")[-1] for c in about.get_all("Classifier") or [] if c.startswith("License ::")
+    ]
+    name = field if len(field) < 60 and "Copyright" not in field else ""
+    return about["License-Expression"] or name or ", ".join(classifiers) or "see the package"
 
 
 def _inputs_key() -> str:
@@ -177,5 +180,7 @@ def _inputs_key() -> str:
     files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
     for path in [ROOT / "_config.yml", ROOT / "_toc.yml", ROOT / "pyproject.toml", *files]:
         if "__pycache__" not in path.parts:
-            digest.update(f"{path.relative_to(ROOT)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+            digest.update(
+                f"{path.relative_to(ROOT)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode()
+            )
     return digest.hexdigest()

@@ -25,7 +25,9 @@ def node_modules() -> Path:
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(LOCK.parent / name, NPM / name)
     print("site: fetching MathJax, d3 and jQuery", flush=True)
-    code = npm(["ci", "--prefix", str(NPM), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
+    code = npm(
+        ["ci", "--prefix", str(NPM), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    )
     if code != 0:
         raise NpmFailed(f"npm ci ended with exit code {code}")
     stamp.write_text(wanted)

@@ -93,10 +93,10 @@ class Tokenizer(ABC):
         longest_first = sorted(self.special_tokens, key=len, reverse=True)
         parts = regex.split(f"({'|'.join(map(regex.escape, longest_first))})", text)
         pieces: list[str] = []
-        for number, part in enumerate(parts):
-            pieces += (
-                [part] if number % 2 else self._pieces(part)
-            )  # split() puts the separators at odd places
+        for number, part in enumerate(
+            parts
+        ):  # split() puts what it split at, the special tokens, at odd places
+            pieces += [part] if number % 2 else self._pieces(part)
         return pieces
 
     def encode(self, text: str, allow_special_tokens: bool = False) -> list[int]:

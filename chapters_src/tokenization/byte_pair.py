@@ -114,7 +114,8 @@ def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> li
 
     The word is a linked list, and for each pair the places where it can be merged are noted in advance; so
     every merge costs the same few steps, however long the word is. Searching the whole word again after
-    each merge would take a time that grows with the square of its length.
+    each merge would take a time that grows with the square of its length. A pair only comes up while its
+    younger piece is being made, from left to right, so its places are in that order too.
 
     Args:
         symbols: The word in single symbols.
@@ -141,7 +142,7 @@ def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> li
         note(position, position + 1)
     while waiting:
         rank = heapq.heappop(waiting)
-        for here in sorted(places.pop(rank)):
+        for here in places.pop(rank):
             there = following[here]
             if there == end or ranks.get((pieces[here], pieces[there])) != rank:
                 continue  # one of the two has been merged with another neighbour in the meantime

@@ -48,7 +48,7 @@ class PairCounts:
         Returns:
             The pairs whose count has changed.
         """
-        changes: Counter[Pair] = Counter()
+        changes: defaultdict[Pair, int] = defaultdict(int)
         for number in self._words_with.pop(pair, ()):
             length = len(self._words[number])
             self._merge_in_word(number, pair, merged, changes)
@@ -58,7 +58,7 @@ class PairCounts:
         changes[pair] = -self.counts[pair]
         return self._apply(changes)
 
-    def _merge_in_word(self, number: int, pair: Pair, merged: int, changes: Counter[Pair]) -> None:
+    def _merge_in_word(self, number: int, pair: Pair, merged: int, changes: dict[Pair, int]) -> None:
         """Merge from left to right; where pairs overlap the left one wins, so `a a a` becomes `aa a`."""
         left, right = pair
         word, frequency = self._words[number], self._frequencies[number]
@@ -79,11 +79,11 @@ class PairCounts:
             position += 2
         self._words[number] = result
 
-    def _count_in(self, number: int, pair: Pair, frequency: int, changes: Counter[Pair]) -> None:
+    def _count_in(self, number: int, pair: Pair, frequency: int, changes: dict[Pair, int]) -> None:
         changes[pair] += frequency
         self._words_with[pair].add(number)
 
-    def _apply(self, changes: Counter[Pair]) -> set[Pair]:
+    def _apply(self, changes: dict[Pair, int]) -> set[Pair]:
         changed = {pair for pair, change in changes.items() if change}
         for pair in changed:
             self.counts[pair] += changes[pair]

@@ -114,7 +114,8 @@ class UnigramTokenizer(SubwordTokenizer):
         best = best_segmentation(word, self._trie, self._scores, self._unknown_score)
         parts: list[str] = []
         for known, run in groupby(best, key=self._scores.__contains__):
-            parts += run if known else ["".join(run)]
+            neighbours = list(run)
+            parts += neighbours if known else ["".join(neighbours)]
         return parts
 
     def _pieces_of_word(self, word: str) -> list[str]:

@@ -10,7 +10,7 @@ counts. Each round makes the corpus at least as probable as before.
 Source: Kudo 2018, https://arxiv.org/abs/1804.10959 (Section 3.2).
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from math import log
 
@@ -46,8 +46,8 @@ def seed_pieces(
     Returns:
         Each piece with its weight: occurrences times length.
     """
-    characters: Counter[str] = Counter()
-    substrings: Counter[str] = Counter()
+    characters: defaultdict[str, int] = defaultdict(int)
+    substrings: defaultdict[str, int] = defaultdict(int)
     for word, frequency in words.items():
         for start in range(len(word)):
             characters[word[start]] += frequency

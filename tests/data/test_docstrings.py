@@ -15,8 +15,8 @@ INIT = '''"""Tools for toy boats and for toy trains.
 The boats float on *any* water, see :func:`~toy.boats.float_boat` and ``Boat``.
 
 >>> import toy
->>> toy.float_boat("A long sentence that is only an output of a doctest.")
-A long sentence that is only an output of a doctest.
+>>> toy.float_boat("far")
+    An indented sentence that is only an output of a doctest.
 """
 '''
 
@@ -43,7 +43,7 @@ def float_boat(depth, speed=1.0):
     The water must be deeper than the boat, or it will sit on the ground.
     Otherwise nothing can go wrong::
 
-        boat = Boat(this is code, and not a sentence of English.)
+        This block is code, although it looks like a sentence.
 
     .. math:: depth > draught. This is a formula and not a sentence.
 
@@ -181,11 +181,10 @@ def test_another_version_is_harvested_again(toy):
 
 
 def test_distinct_across_packages_and_in_one_order(toy):
-    (toy / "boats.py").write_text('"""Return a new array of given shape and type, filled with ones."""')
-    both = docstrings.load(("toy", "datasets"))
-    assert both == docstrings.load(("datasets", "toy", "toy"))
-    assert len({paragraph.text for paragraph in both}) == len(both)
-    assert [p.package for p in both] == sorted(p.package for p in both)
+    datasets = docstrings.load(("datasets",))
+    (toy / "boats.py").write_text(f'"""{datasets[7].text}"""')
+    others = [paragraph for paragraph in docstrings.load(("toy",)) if paragraph.module != "toy.boats"]
+    assert docstrings.load(("toy", "datasets", "toy")) == datasets + others
 
 
 @pytest.mark.parametrize("package", ["numpy", "datasets"])
@@ -227,6 +226,11 @@ def test_a_sentence_of_numpy_is_found_where_it_stands(tmp_path, monkeypatch):
         ("The `text <https://example.org>`_ of a link stays here.", ["The text of a link stays here."]),
         ("Some text that stays.\n\n```python\nSome code that is not prose.\n```\n", []),
         ("Two lines that are\none paragraph of prose.", ["Two lines that are one paragraph of prose."]),
+        (
+            "\nThe term that is explained.\n    Its explanation below it is indented.",
+            ["The term that is explained.", "Its explanation below it is indented."],
+        ),
+        ("The sum of [1, 2, 3, 4] and [5, 6, 7, 8] is [6, 8, 10, 12].", []),
         (
             "    Indented as a whole, without a first line.\n    ",
             ["Indented as a whole, without a first line."],

@@ -7,9 +7,10 @@ import warnings
 from itertools import zip_longest
 from pathlib import Path
 
-import execute
 import nbformat
 import pytest
+
+import execute
 from paths import BUILD, EXECUTED, ROOT, notebooks
 
 pytestmark = [

@@ -5,10 +5,11 @@ import json
 import re
 from pathlib import Path
 
-import address
 import nbformat
 import pytest
 import yaml
+
+import address
 from paths import ROOT, notebooks
 from render import TIME_MARK
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from paths import HTML
 from playwright.sync_api import Browser, sync_playwright
 from site_visits import PHONES, THEMES, Tab, Visit, listen, look_at, page_names
+
+from paths import HTML
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Without the last four, Chromium itself asks its maker's servers at every start.
@@ -29,9 +30,10 @@ SCHEMES = ("file", "http")
 
 def pytest_generate_tests(metafunc):
     """A test that asks for a page's `name`, a `scheme`, a `theme` or a `width` runs once for each."""
-    values = {"name": page_names(), "scheme": SCHEMES, "theme": THEMES, "width": PHONES}
-    for asked in set(values) & set(metafunc.fixturenames):
-        metafunc.parametrize(asked, values[asked])
+    values = {"name": page_names(), "scheme": SCHEMES, "theme": list(THEMES), "width": PHONES}
+    for asked in values:
+        if asked in metafunc.fixturenames:
+            metafunc.parametrize(asked, values[asked])
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,13 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paths import HTML, NPM
 from playwright.sync_api import BrowserContext, Page
 
+from paths import HTML, NPM
+
 AXE = NPM / "node_modules" / "axe-core" / "axe.min.js"
-THEMES = ("light", "dark")
+# The rules of axe-core that are asked: all of them; in the dark only those on colours, the rest is the same.
+THEMES = {"light": None, "dark": ["color-contrast", "link-in-text-block"]}
 PHONES = (390, 360)  # CSS pixels: a common phone, and a narrow one
 NO_SITE = "(no site)"
 
@@ -32,12 +34,25 @@ class Tab:
 def listen(context: BrowserContext, tab: Tab, address: str) -> None:
     """Note what a tab asks for and complains about, and refuse what is not at `address`."""
     own = re.compile(rf"^({re.escape(address)}/|data:|blob:)")
+
+    def note_failure(request):
+        if request.failure != "net::ERR_ABORTED":  # the reader went on to another page
+            tab.failed.append(f"{request.url}: {request.failure}")
+
+    def note_status(response):
+        if response.status >= 400:
+            tab.failed.append(f"{response.url}: {response.status}")
+
+    def note_message(message):
+        if message.type in ("error", "warning"):
+            tab.errors.append(message.text)
+
     context.route(lambda url: not own.match(url), lambda route: route.abort())
     context.on("request", lambda request: own.match(request.url) or tab.foreign.append(request.url))
-    context.on("requestfailed", lambda request: tab.failed.append(f"{request.url}: {request.failure}"))
-    context.on("response", lambda r: tab.failed.append(f"{r.url}: {r.status}") if r.status >= 400 else None)
+    context.on("requestfailed", note_failure)
+    context.on("response", note_status)
     tab.page.on("pageerror", lambda error: tab.errors.append(str(error)))
-    tab.page.on("console", lambda m: tab.errors.append(m.text) if m.type in ("error", "warning") else None)
+    tab.page.on("console", note_message)
 
 
 @dataclass
@@ -65,9 +80,9 @@ def look_at(tab: Tab) -> Visit:
     found.num_maths = page.locator("main .math").count()
     found.unset_maths = page.evaluate(UNSET_MATHS)
     page.add_script_tag(path=AXE)
-    for theme in THEMES:
+    for theme, rules in THEMES.items():
         page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
-        found.violations[theme] = page.evaluate(RUN_AXE)
+        found.violations[theme] = page.evaluate(RUN_AXE, rules)
     for width in PHONES:
         page.set_viewport_size({"width": width, "height": 800})
         found.too_wide[width] = page.evaluate(TOO_WIDE)
@@ -81,7 +96,8 @@ IMAGES_WITHOUT_ALT = """() => [...document.images].filter(image => !image.alt.tr
 UNSET_MATHS = """() => [...document.querySelectorAll('main .math')]
   .filter(maths => !maths.querySelector('mjx-container') || maths.querySelector('mjx-merror'))
   .map(maths => maths.textContent)"""
-RUN_AXE = """async () => (await axe.run({resultTypes: ['violations'], preload: false})).violations
+RUN_AXE = """async rules => (await axe.run({resultTypes: ['violations'], preload: false,
+                                        ...(rules && {runOnly: rules})})).violations
   .filter(rule => ['serious', 'critical'].includes(rule.impact))
   .flatMap(({id, nodes}) => nodes.map(({target, html, failureSummary}) =>
     ({rule: id, where: target.join(' '), html: html.slice(0, 200), why: failureSummary})))"""

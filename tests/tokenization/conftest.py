@@ -1,4 +1,4 @@
-"""What the tests of the tokenizers share: real text, the encoder's vocabulary, and the library's tokenizers."""
+"""What the tests of the tokenizers share: real text, the encoder's vocabulary, the library's tokenizers."""
 
 import ast
 import importlib.util
@@ -20,10 +20,11 @@ from chapters_src.tokenization import (
 def docstrings_of(package: str, number_of_characters: int) -> list[str]:
     """Collect docstrings from the source files of an installed package until there is enough text."""
     folder = Path(importlib.util.find_spec(package).origin).parent
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
     found: dict[str, None] = {}
     for file in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+            if isinstance(node, documented) and (text := ast.get_docstring(node)):
                 found[text] = None
         if sum(map(len, found)) > number_of_characters:
             return list(found)

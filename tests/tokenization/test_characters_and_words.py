@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from nasty_texts import NASTY_TEXTS
 
@@ -19,6 +19,7 @@ def test_characters_round_trip_when_all_are_known():
 
 
 @given(st.text(alphabet="abcxyz"), st.text(alphabet="abcxyz", min_size=1))
+@settings(deadline=None)
 def test_characters_that_were_not_in_the_corpus_are_unknown(text, corpus):
     tokenizer = CharacterTokenizer.train([corpus])
     expected = [character if character in corpus else "<unk>" for character in text]

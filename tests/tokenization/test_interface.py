@@ -126,7 +126,7 @@ def test_training_leaves_room_for_the_alphabet(kind):
 
 def test_a_special_token_is_no_single_character(kind):
     if kind.__name__ in ("CharacterTokenizer", "WordTokenizer"):  # there it only makes that character unknown
-        assert kind.train(["a b"], special_tokens=("a",)).tokenize("ab"[:1]) == ["<unk>"]
+        assert kind.train(["a b"], special_tokens=("a",)).tokenize("a") == ["<unk>"]
         return
     with pytest.raises(ValueError, match=r"special tokens \['a'\] are single characters"):
         kind.train(["a b"], 300, special_tokens=("a",))
@@ -188,7 +188,7 @@ def test_pickled_tokenizer_gives_the_same_ids(small):
 
 
 def test_missing_file(kind, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*nothing.json: write one with tokenizer.save"):
+    with pytest.raises(FileNotFoundError, match=r"no file .*nothing.json: write one with tokenizer.save"):
         kind.load(tmp_path / "nothing.json")
 
 

@@ -110,15 +110,17 @@ def test_from_file(tmp_path):
     with pytest.raises(ValueError, match="holds the token 'a' twice"):
         WordPieceTokenizer.from_file(file)
     file.write_text("[PAD]\n[UNK]\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"missing from the vocabulary: \['\[CLS\]', '\[SEP\]', '\[MASK\]'\]"):
+    with pytest.raises(ValueError, match=r"missing from the vocabulary: \['\[CLS\]', '\[SEP\]', "):
         WordPieceTokenizer.from_file(file)
 
 
 # ---- training ----
 
 
-def learn_by_recounting(words: dict[str, int], start: dict[str, int], vocab_size: int, min_frequency: int) -> list:
-    """Count everything again before each merge, with exact fractions; return the merges."""
+def learn_by_recounting(
+    words: dict[str, int], start: dict[str, int], vocab_size: int, min_frequency: int
+) -> list[str]:
+    """Count everything again before each merge, with exact fractions; return the pieces made."""
     vocabulary, merges = dict(start), []
     spelled = {word: spell(word) for word in words}
     while len(vocabulary) < vocab_size:
@@ -154,8 +156,11 @@ def merge(pieces: list[str], pair: tuple[str, str], merged: str) -> list[str]:
     return result
 
 
+TINY_WORDS = st.text(alphabet="abc", min_size=1, max_size=10)
+
+
 @given(
-    st.dictionaries(st.text(alphabet="abc", min_size=1, max_size=10), st.integers(1, 9), min_size=1, max_size=8),
+    st.dictionaries(TINY_WORDS, st.integers(1, 9), min_size=1, max_size=8),
     st.integers(1, 40),
     st.integers(1, 4),
 )

@@ -5,12 +5,12 @@ import shutil
 import subprocess
 import sys
 
-import commands
-import environment
 import pytest
-from paths import ROOT
 
 import book
+import commands
+import environment
+from paths import ROOT
 
 
 def test_help_names_every_command(capsys):

@@ -4,8 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-import environment
 import pytest
+
+import environment
 
 # A fake python: it writes down how it was called, makes environments that hold a copy of itself, resolves to
 # what the test laid out, and fails where the file `broken` says so.

@@ -4,10 +4,11 @@ import json
 import os
 from pathlib import Path
 
-import execute
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+import execute
 
 
 class Inputs:

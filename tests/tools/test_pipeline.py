@@ -17,10 +17,11 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-import execute
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+import execute
 from paths import NPM, ROOT
 
 pytestmark = pytest.mark.slow
@@ -42,9 +43,7 @@ chapters:
   - file: notebooks/one
   - file: notebooks/two
   - file: book/colophon
-  - file: source/index
-    sections:
-      - glob: source/*
+  - glob: source/*
 """
 INDEX = """\
 # A small book
@@ -281,9 +280,20 @@ def test_a_notebook_that_stops_its_kernel_fails(copy):
 
 def test_a_failing_unit_test_fails_the_test_command(copy):
     """Before anything is executed or rendered."""
-    shutil.rmtree(copy.folder / "build")
+    for name in ("build", "chapters_src"):
+        shutil.rmtree(copy.folder / name)
     copy.write("tests/test_sums.py", '"""Sums."""\n\n\ndef test_sum():\n    assert 1 + 1 == 3\n')
     run = copy.run("test")
     assert run.code != 0 and "assert (1 + 1) == 3" in run.said, run
     assert "unit tests ended with exit code 1" in run.said
     assert run.executed == set() and not run.rendered
+
+
+def test_style_is_checked_without_git(copy):
+    """As in a folder that was downloaded, on a machine without git; `build` is left out by configuration."""
+    shutil.rmtree(copy.folder / "chapters_src")
+    run = copy.run("lint", PATH="")
+    assert run.code == 0, run
+    copy.write("wrong.py", "import  os\n")
+    run = copy.run("lint", PATH="")
+    assert run.code != 0 and "wrong.py" in run.said, run

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import render
 from markdown_it import MarkdownIt
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+import render
 
 
 @pytest.fixture
@@ -70,14 +71,15 @@ MODULES = {
 
 
 @pytest.fixture
-def source_pages(tmp_path, monkeypatch) -> Path:
+def source_pages(tmp_path, monkeypatch) -> tuple[Path, str]:
+    """The folder of source pages of a small package, and the table of its modules."""
     package = tmp_path / "chapters_src"
     for name, text in MODULES.items():
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(render, "PACKAGE", package)
-    render.write_source_pages(tmp_path / "source")
-    return tmp_path / "source"
+    table = render.write_source_pages(tmp_path / "source")
+    return tmp_path / "source", table
 
 
 PAGES = {
@@ -92,7 +94,7 @@ PAGES = {
 @pytest.mark.parametrize("page", PAGES)
 def test_a_source_page_holds_its_module_in_one_block(page, source_pages):
     name, module = PAGES[page]
-    tokens = MarkdownIt().parse((source_pages / page).read_text(encoding="utf-8"))
+    tokens = MarkdownIt().parse((source_pages[0] / page).read_text(encoding="utf-8"))
     assert tokens[1].content == f"`{name}`"
     fences = [token for token in tokens if token.type == "fence"]
     assert len(fences) == 1 and tokens[-1] is fences[0]
@@ -100,11 +102,11 @@ def test_a_source_page_holds_its_module_in_one_block(page, source_pages):
     assert fences[0].info == "{code-block} python"
 
 
-def test_the_index_of_source_pages_names_each_module_and_its_purpose(source_pages):
-    index = (source_pages / "index.md").read_text(encoding="utf-8")
-    assert "| [`chapters_src.plain`](plain.md) | Plain code. |" in index
-    assert "| [`chapters_src.rooms.kitchen`](rooms-kitchen.md) |  |" in index
-    assert index.count(".md)") == len(PAGES)
+def test_the_table_of_modules_names_each_and_its_purpose(source_pages):
+    _, table = source_pages
+    assert "| [`chapters_src.plain`](../source/plain.md) | Plain code. |\n" in table
+    assert "| [`chapters_src.rooms.kitchen`](../source/rooms-kitchen.md) |  |\n" in table
+    assert table.count(".md)") == len(PAGES)
 
 
 def test_tables_of_versions_and_running_times(tmp_path, notebook, monkeypatch):

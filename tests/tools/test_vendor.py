@@ -5,6 +5,7 @@ import types
 from pathlib import Path
 
 import pytest
+
 import vendor
 
 FILES = (

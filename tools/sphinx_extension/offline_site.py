@@ -1,8 +1,8 @@
 """Sphinx extension: every page of the site works without any other host.
 
-Two things would ask other hosts for JavaScript. require.js, which BertViz and myst-nb want, is replaced by a few
-lines of our own (`bertviz_offline.js`), and d3 and jQuery come from the site itself, on pages with such a view.
-The site's MathJax is set in `_config.yml`.
+Two things would ask other hosts for JavaScript. require.js, which BertViz and myst-nb want, is replaced by a
+few lines of our own (`bertviz_offline.js`), and d3 and jQuery come from the site itself, on pages with such a
+view. The site's MathJax is set in `_config.yml`.
 """
 
 import re

@@ -1,0 +1,67 @@
+"""What the topics of the benchmark share: text, a clock, and the form of a result."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from chapters_src.data import docstrings
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table: the same work done in two ways."""
+
+    what: str  # what was done, to how much
+    ours: float  # seconds of processor time
+    compared_with: str  # the other way
+    theirs: float  # seconds of processor time
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long the other way takes."""
+        return self.theirs / self.ours
+
+
+def paragraphs(package: str, number_of_bytes: int) -> list[str]:
+    """Take paragraphs of a package's docstrings until there is enough text.
+
+    Args:
+        package: Name of an installed package.
+        number_of_bytes: Size wanted, in UTF-8.
+
+    Returns:
+        The paragraphs, in a fixed order.
+
+    Raises:
+        ValueError: The package has less text.
+    """
+    taken, size = [], 0
+    for paragraph in docstrings.load(packages=(package,)):
+        taken.append(paragraph.text)
+        size += len(paragraph.text.encode("utf-8"))
+        if size >= number_of_bytes:
+            return taken
+    raise ValueError(f"{package} has {size} bytes of docstrings, not {number_of_bytes}")
+
+
+def processor_seconds(
+    work: Callable[[Any], Any], prepare: Callable[[], Any] = lambda: None, repetitions: int = 5
+) -> tuple[float, Any]:
+    """Measure the processor time of a piece of work; other programs disturb it less than time on the wall.
+
+    Args:
+        work: What to measure; gets what `prepare` returned.
+        prepare: Called before each repetition, not measured.
+        repetitions: The shortest of so many measurements counts.
+
+    Returns:
+        Seconds, and what the work returned.
+    """
+    shortest, result = float("inf"), None
+    for _ in range(repetitions):
+        prepared = prepare()
+        begin = time.process_time()
+        result = work(prepared)
+        shortest = min(shortest, time.process_time() - begin)
+    return shortest, result

@@ -1,0 +1,66 @@
+"""Measure speed beside peers and limits, all in one run, and write `results.md`.
+
+Run it as `make bench` or `python benchmarks/run.py`, on a computer that does nothing else. Each topic is
+a module of this folder with a function `results()`.
+"""
+
+import os
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "RAYON_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+os.environ.update(ONE_THREAD)  # read when the libraries are imported, so before the imports below
+sys.path.insert(0, str(FOLDER.parent))
+
+from benchmarks import tokenization  # noqa: E402
+from benchmarks.measure import Result  # noqa: E402
+
+TOPICS = {"Tokenization (chapter 03)": tokenization.results}
+PACKAGES = ("tokenizers", "regex")
+
+
+def main() -> None:
+    """Measure every topic, then write the page in one step."""
+    sections = [section(title, results()) for title, results in TOPICS.items()]
+    page = "\n".join(["# Speed", "", introduction(), *sections])
+    temporary = FOLDER / "results.md.tmp"
+    temporary.write_text(page, encoding="utf-8")
+    os.replace(temporary, FOLDER / "results.md")
+    print(page)
+
+
+def introduction() -> str:
+    """Say under which conditions the times were taken."""
+    versions = ", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES)
+    return f"""\
+Written by `python benchmarks/run.py`: seconds of processor time, one thread, everything measured in the
+same run. The ratio says how many times as long the other way takes: above 1, ours is faster. A time only
+counts once both ways were seen to give the same result (but for the training of Unigram, where the two
+learn different pieces). The library does more at once: it also notes where in the text each word stands.
+
+Python {platform.python_version()}, {versions}; a computer with {os.cpu_count()} cores.
+"""
+
+
+def section(title: str, results: list[Result]) -> str:
+    """Write the results of one topic as a table."""
+    head = [f"## {title}", "", "| what | ours | compared with | theirs | ratio |", "|---|---:|---|---:|---:|"]
+    return "\n".join([*head, *map(line, results), ""])
+
+
+def line(result: Result) -> str:
+    """Write one result as a line of the table."""
+    ratio = f"{result.ratio:.0f}" if result.ratio >= 10 else f"{result.ratio:.1f}"
+    cells = (result.what, f"{result.ours:.3g} s", result.compared_with, f"{result.theirs:.3g} s", ratio)
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()
