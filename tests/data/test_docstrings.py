@@ -2,7 +2,6 @@
 
 import json
 import re
-from importlib import metadata
 
 import pytest
 
@@ -242,11 +241,11 @@ def test_prose_of_one_docstring(docstring, expected):
 
 
 def test_licences_are_read_from_the_metadata(toy):
-    assert docstrings.licences(("toy", "numpy")) == {
-        "toy": "BSD License",
-        "numpy": metadata.metadata("numpy")["License-Expression"] or metadata.metadata("numpy")["License"],
-    }
-    assert all(0 < len(licence) < 200 for licence in docstrings.licences().values())
+    found = docstrings.licences((*docstrings.PACKAGES, "toy"))
+    assert found["toy"] == "BSD License"
+    assert "BSD" in found["numpy"] and "Apache" in found["transformers"]
+    assert set(found) == {*docstrings.PACKAGES, "toy"}
+    assert all(0 < len(licence) < 200 for licence in found.values())
 
 
 @pytest.mark.parametrize("package", ["no_such_package", "not a name", "json.tool", "this"])

@@ -29,10 +29,11 @@ from chapters_src.tokenization.unigram_training import (
     seed_pieces,
 )
 
-# Pieces over a tiny alphabet. Whole and half scores add up without rounding, so ties are real ties.
+# Pieces over a tiny alphabet. Whole and half scores add up without rounding, so ties are real ties. The library
+# also takes scores above 0, which are no log-probabilities.
 PIECES = st.dictionaries(
     st.text(alphabet="▁abc", min_size=1, max_size=4),
-    st.one_of(st.integers(-12, 0).map(lambda n: n / 2), st.floats(-20, 0)),
+    st.one_of(st.integers(-24, 4).map(lambda n: n / 2), st.floats(-20, 2)),
     max_size=15,
 )
 
@@ -106,6 +107,19 @@ def test_of_equal_segmentations_the_longer_last_piece_wins():
     pieces = [("<unk>", 0.0), ("▁", -1.0), ("a", -1.0), ("aa", -1.0)]
     assert library_for(pieces).encode("aaa").tokens == ["▁", "a", "aa"]
     assert UnigramTokenizer(pieces).tokenize("aaa") == ["▁", "a", "aa"]
+
+
+@pytest.mark.parametrize(("score", "expected"), [(-11.5, ["▁", "ab", "c"]), (-12.0, ["▁", "a", "bc"])])
+def test_an_unknown_character_costs_ten_nats_more_than_the_rarest_piece(score, expected):
+    pieces = [("<unk>", 0.0), ("▁", -1.0), ("ab", -12.0), ("c", score), ("bc", -2.0)]
+    assert library_for(pieces).encode("abc").tokens == expected
+    assert UnigramTokenizer(pieces).segment("▁abc") == expected
+
+
+def test_a_longer_piece_may_be_worse_than_an_unknown_character():
+    pieces = [("<unk>", 0.0), ("▁", 20.0), ("▁a", -5.0)]
+    assert library_for(pieces).encode("a").tokens == ["▁", "a"]
+    assert UnigramTokenizer(pieces).segment("▁a") == ["▁", "a"]
 
 
 def test_neighbouring_unknown_characters_are_one_token():
