@@ -135,30 +135,6 @@ def harvest_folder(package: str, folder: Path) -> Harvest:
     return Harvest(list(distinct.values()), len(modules), skipped)
 
 
-def licences(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
-    """Read which licence each package declares, and with it its docstrings.
-
-    Args:
-        packages: names to import.
-
-    Returns:
-        For each package the licence in its installed metadata: an SPDX expression, else its classifiers, else
-        the first line of its licence field.
-
-    Raises:
-        resources.ResourceError: a package is not installed.
-    """
-    return {package: _licence(_distribution(package).metadata) for package in sorted(set(packages))}
-
-
-def _licence(fields: metadata.PackageMetadata) -> str:
-    if expression := fields.get("License-Expression"):
-        return expression
-    classifiers = (line.split(" :: ") for line in fields.get_all("Classifier", []))
-    names = ", ".join(parts[-1] for parts in classifiers if parts[0] == "License")
-    return names or (fields.get("License") or "not declared").splitlines()[0]
-
-
 def _source_folder(package: str) -> Path:
     spec = util.find_spec(package) if package.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:

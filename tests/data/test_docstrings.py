@@ -115,11 +115,9 @@ def toy(tmp_path, monkeypatch):
         "toy/__init__.py": INIT.encode(),
         "toy/boats.py": BOATS.encode(),
         "toy/added/__init__.py": ADDED.encode(),
-        "toy/latin.py": '# -*- coding: latin-1 -*-\n"""A caf\xe9 on the deck of the boat."""'.encode(
-            "latin-1"
-        ),
+        "toy/latin.py": '# -*- coding: latin-1 -*-\n"""A bar \xe0 la carte on the boat."""'.encode("latin-1"),
         "toy/broken.py": b"def broken(:\n",
-        "toy/wrong_encoding.py": b'"""No caf\xe9 in this file, which says it is UTF-8."""',
+        "toy/wrong_encoding.py": b'"""No bar \xe0 la carte here: this file is no UTF-8."""',
         "toy/null.py": b'"""A file with a null byte is no source."""\0',
         "toy/tests/test_boats.py": b'"""Sentences in folders of tests are left out."""',
         "toy/_vendor/trains.py": b'"""Sentences in code of other projects are left out."""',
@@ -149,7 +147,7 @@ EXPECTED = [
     ("toy.boats", "A boat, which floats on its own."),
     ("toy.boats", "Boats keep their name for the whole of their life."),
     ("toy.boats", "Rise again, in spite of everything Boat.sink did!"),
-    ("toy.latin", "A café on the deck of the boat."),
+    ("toy.latin", "A bar à la carte on the boat."),
 ]
 
 
@@ -238,14 +236,6 @@ def test_a_sentence_of_numpy_is_found_where_it_stands(tmp_path, monkeypatch):
 )
 def test_prose_of_one_docstring(docstring, expected):
     assert docstrings.prose(docstring) == expected
-
-
-def test_licences_are_read_from_the_metadata(toy):
-    found = docstrings.licences((*docstrings.PACKAGES, "toy"))
-    assert found["toy"] == "BSD License"
-    assert "BSD" in found["numpy"] and "Apache" in found["transformers"]
-    assert set(found) == {*docstrings.PACKAGES, "toy"}
-    assert all(0 < len(licence) < 200 for licence in found.values())
 
 
 @pytest.mark.parametrize("package", ["no_such_package", "not a name", "json.tool", "this"])

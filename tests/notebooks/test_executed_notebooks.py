@@ -92,9 +92,11 @@ def test_every_picture_has_a_caption_and_an_alternative_text(notebook, executed)
 
 
 @pytest.fixture(scope="session")
-def executed_again() -> Path:
+def executed_again(absent) -> Path:
     """All notebooks, executed a second time with the same inputs."""
     folder = BUILD / "executed_again"
+    if not EXECUTED.exists():
+        absent("nothing was executed a first time: run python tools/book.py book first")
     execute.execute_changed(REQUIREMENTS, folder=folder)
     return folder
 

@@ -29,8 +29,8 @@ from chapters_src.tokenization.unigram_training import (
     seed_pieces,
 )
 
-# Pieces over a tiny alphabet. Whole and half scores add up without rounding, so ties are real ties. The library
-# also takes scores above 0, which are no log-probabilities.
+# Pieces over a tiny alphabet. Whole and half scores add up without rounding, so ties are real ties. The
+# library also takes scores above 0, which are no log-probabilities.
 PIECES = st.dictionaries(
     st.text(alphabet="▁abc", min_size=1, max_size=4),
     st.one_of(st.integers(-24, 4).map(lambda n: n / 2), st.floats(-20, 2)),
