@@ -45,7 +45,7 @@ def lint(newest: bool = False) -> int:
     _step("ruff", "ruff", "check", "--quiet", ".")
     _step("ruff format", "ruff", "format", "--check", "--quiet", ".")
     _step("codespell", "codespell_lib", *_tracked_texts())
-    _step("nbstripout", "nbstripout", "--verify", *map(str, notebooks()))
+    _step("nbstripout", "nbstripout", "--verify", "--keep-id", *map(str, notebooks()))
     unstamped = address.stamp(check_only=True)
     if unstamped:
         raise Failure(f"another address or version in {', '.join(unstamped)}: run python tools/book.py stamp")
@@ -57,7 +57,11 @@ def serve(newest: bool = False) -> int:
     if not (HTML / "index.html").exists():
         raise Failure("there is no site yet: run python tools/book.py book first")
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=HTML)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 8000), handler) as server:
+    try:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 8000), handler)
+    except OSError as error:
+        raise Failure(f"port 8000 cannot be used ({error.strerror}): stop what uses it") from error
+    with server:
         _say("http://127.0.0.1:8000  (stop with Ctrl-C)")
         server.serve_forever()
 
@@ -92,7 +96,10 @@ def _environment() -> dict[str, str]:
 
 
 def _tracked_texts() -> list[str]:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    try:
+        listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    except FileNotFoundError:  # no git here: look at everything
+        listed = []
     return [name for name in listed if name.endswith((".md", ".py", ".ipynb", ".yml", ".toml", ".cff"))] or [
         "."
     ]

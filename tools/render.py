@@ -55,8 +55,12 @@ def render(say: Callable = print) -> bool:
     code = subprocess.call([*command, "--path-output", str(output), str(SITE_SOURCE)], cwd=ROOT)
     if code != 0:
         raise RenderFailed(f"jupyter-book ended with exit code {code}: its warnings, above, count as errors")
-    shutil.rmtree(HTML, ignore_errors=True)
+    former = HTML.with_name("html_former")
+    shutil.rmtree(former, ignore_errors=True)
+    if HTML.exists():
+        HTML.replace(former)
     (output / "_build" / "html").replace(HTML)
+    shutil.rmtree(former, ignore_errors=True)
     STAMP.write_text(wanted)
     return True
 

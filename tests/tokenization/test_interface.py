@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nasty_texts import NASTY_TEXTS
 
-from chapters_src.tokenization import BytePairTokenizer, WordTokenizer
+from chapters_src.tokenization import (
+    BytePairTokenizer,
+    CharacterTokenizer,
+    UnigramTokenizer,
+    WordPieceTokenizer,
+    WordTokenizer,
+)
 
 SPELLED = ["<|x|>", "[MASK]", "<unk>", "[UNK]"]
 
@@ -119,9 +125,23 @@ def test_training_refuses_what_it_cannot_use(kind):
         kind.train(["abc"], 1)
 
 
-def test_training_leaves_room_for_the_alphabet(kind):
-    with pytest.raises(ValueError, match="vocab_size=2 "):
-        kind.train(["abc"], 2, special_tokens=("<a>", "<b>"))
+@pytest.mark.parametrize(
+    ("kind", "needed"),
+    # 2 special tokens and: 256 bytes; [UNK], a, ##b, ##c; <unk>, "▁", a, b, c
+    [(BytePairTokenizer, 2 + 256), (WordPieceTokenizer, 2 + 4), (UnigramTokenizer, 2 + 5)],
+)
+def test_training_leaves_room_for_the_alphabet(kind, needed):
+    special_tokens = ("<x>", "<y>")
+    assert len(kind.train(["abc"], needed, special_tokens)) == needed
+    with pytest.raises(ValueError, match=f"vocab_size={needed - 1} is too small: .* need {needed} at least"):
+        kind.train(["abc"], needed - 1, special_tokens)
+
+
+@pytest.mark.parametrize("kind", [CharacterTokenizer, WordTokenizer])
+def test_training_leaves_room_for_one_unit(kind):
+    assert len(kind.train(["a b"], 4, special_tokens=("<x>", "<y>"))) == 4
+    with pytest.raises(ValueError, match="vocab_size=3 leaves no room beside 3 special tokens"):
+        kind.train(["a b"], 3, special_tokens=("<x>", "<y>"))
 
 
 def test_a_special_token_is_no_single_character(kind):
@@ -180,11 +200,12 @@ def test_loaded_tokenizer_gives_the_same_ids(small, kind, saved, held_out):
         assert loaded.decode(small.encode(text)) == small.decode(small.encode(text))
 
 
-def test_pickled_tokenizer_gives_the_same_ids(small):
-    before = pickle.dumps(small)
-    ids = small.encode("lower newest")
+def test_pickled_tokenizer_gives_the_same_ids(kind):
+    fresh = kind.train(SMALL_CORPUS, 300)
+    before = pickle.dumps(fresh)
+    ids = fresh.encode("lower newest")
     assert pickle.loads(before).encode("lower newest") == ids
-    assert pickle.dumps(small) == before  # use does not change it, so a fingerprint of it stays the same
+    assert pickle.dumps(fresh) == before  # use does not change it, so a fingerprint of it stays the same
 
 
 def test_missing_file(kind, tmp_path):

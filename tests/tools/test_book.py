@@ -32,9 +32,9 @@ def test_make_has_a_target_for_each_command():
 
 def test_an_unknown_command_is_an_error(capsys):
     with pytest.raises(SystemExit) as stopped:
-        book.main(["boook"])
+        book.main(["bake"])
     assert stopped.value.code == 2
-    assert "boook" in capsys.readouterr().err
+    assert "bake" in capsys.readouterr().err
 
 
 def test_an_old_python_is_told_which_is_needed(monkeypatch, capsys):

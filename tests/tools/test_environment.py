@@ -9,7 +9,7 @@ import pytest
 import environment
 
 # A fake python: it writes down how it was called, makes environments that hold a copy of itself, resolves to
-# what the test laid out, and fails where the file `broken` says so.
+# what the test laid out, and fails if the argument that stands in the file `broken` is there.
 FAKE_PYTHON = """\
 #!{real_python} -S
 import pathlib, shutil, sys
@@ -17,7 +17,7 @@ import pathlib, shutil, sys
 folder, arguments = pathlib.Path({folder!r}), sys.argv[1:]
 with open(folder / "calls", "a") as calls:
     calls.write(" ".join(arguments) + "\\n")
-if any(word and word in " ".join(arguments) for word in (folder / "broken").read_text().split("\\n")):
+if (folder / "broken").read_text() in arguments:
     sys.exit(" ".join(["no space left on device", *arguments]))
 if arguments[:2] == ["-m", "venv"]:
     target = pathlib.Path(arguments[-1]) / "bin" / "python"
@@ -37,7 +37,7 @@ class Machine:
         self.python = folder / "python"
         self.python.write_text(FAKE_PYTHON.format(real_python=sys.executable, folder=str(folder)))
         self.python.chmod(0o755)
-        self.break_calls_with("")
+        self.break_calls_with(None)
         self.root = folder / "clone"
         self.root.mkdir()
         self.requirements = self.root / "requirements.txt"
@@ -45,8 +45,8 @@ class Machine:
         (self.root / "pyproject.toml").write_text("[project]\n")
         self.venv = self.root / ".venv"
 
-    def break_calls_with(self, word: str) -> None:
-        (self.folder / "broken").write_text(word)
+    def break_calls_with(self, argument: str | None) -> None:
+        (self.folder / "broken").write_text(str(argument))
 
     def resolves_to(self, **versions: str) -> None:
         found = [{"metadata": {"name": name, "version": version}} for name, version in versions.items()]
@@ -119,7 +119,7 @@ def test_after_a_failure_there_is_no_stamp_and_the_next_call_tries_again(machine
     assert not (machine.venv / "installed").exists()
     assert "no space left on device" in capfd.readouterr().err
     machine.calls()
-    machine.break_calls_with("")
+    machine.break_calls_with(None)
     assert environment.ensure() is not None
     assert "pip" in machine.calls()[-1]
 
@@ -130,7 +130,7 @@ def test_a_failed_update_removes_the_former_stamp(machine):
     machine.requirements.write_text("numpy==2.4.7\n")
     machine.break_calls_with("-r")
     assert environment.ensure() is None
-    machine.break_calls_with("")
+    machine.break_calls_with(None)
     machine.requirements.write_text(
         former
     )  # pip may have changed half of the packages: the former stamp would lie
