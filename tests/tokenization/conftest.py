@@ -90,9 +90,9 @@ def library_unigram(corpus: list[str]) -> Tokenizer:
     library.pre_tokenizer = pre_tokenizers.Metaspace()
     library.decoder = decoders.Metaspace()
     trainer = trainers.UnigramTrainer(
-        vocab_size=1000, special_tokens=["<unk>"], unk_token="<unk>", show_progress=False
+        vocab_size=800, special_tokens=["<unk>"], unk_token="<unk>", show_progress=False
     )
-    library.train_from_iterator(corpus[: len(corpus) // 2], trainer)
+    library.train_from_iterator(corpus[: len(corpus) // 3], trainer)
     library.encode_special_tokens = True
     return library
 

@@ -204,7 +204,7 @@ def test_encoding_is_replaying_the_merges(words, word):
     assert apply_merges(list(word), {pair: rank for rank, pair in enumerate(merges)}) == replayed
 
 
-@pytest.mark.parametrize("unit", ["a", " ", "é", "ab"])
+@pytest.mark.parametrize("unit", ["a", " ", "é"])
 def test_a_megabyte_of_one_letter(byte_pair, library_byte_pair, unit):
     text = unit * (MEGABYTE // len(unit.encode("utf-8")))
     ids = byte_pair.encode(text)

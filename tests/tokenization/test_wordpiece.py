@@ -15,10 +15,15 @@ from nasty_texts import NASTY_TEXTS
 from chapters_src.tokenization import WordPieceTokenizer
 from chapters_src.tokenization.wordpiece import BERT_SPECIAL_TOKENS, learn_pieces, spell
 
-# All code points of the planes in use, and samples of the private and the empty ones.
+# All code points of the planes in use, but for the insides of large uniform blocks (Chinese, Korean, private
+# use), and samples of the private and the empty planes.
 CODE_POINTS = [
-    *range(0xD800),
-    *range(0xE000, 0x20000),
+    *range(0x3500),
+    *range(0x4D00, 0x4F00),
+    *range(0x9F00, 0xAD00),
+    *range(0xD700, 0xD800),
+    *range(0xE000, 0xE100),
+    *range(0xF800, 0x20000),
     *range(0x2A6D0, 0x2A710),
     *range(0x2B730, 0x2B930),
     *range(0x2CE90, 0x2CEC0),
