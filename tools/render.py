@@ -52,9 +52,13 @@ def render(say: Callable = print) -> bool:
     output = BUILD / "jupyter_book"
     shutil.rmtree(output, ignore_errors=True)
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", "-W", "--keep-going", "--all"]
-    code = subprocess.call([*command, "--path-output", str(output), str(SITE_SOURCE)], cwd=ROOT)
-    if code != 0:
-        raise RenderFailed(f"jupyter-book ended with exit code {code}: its warnings, above, count as errors")
+    command += ["--path-output", str(output), str(SITE_SOURCE)]
+    run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if run.returncode != 0:
+        say(run.stdout)
+        raise RenderFailed(
+            f"jupyter-book ended with exit code {run.returncode}: its warnings count as errors"
+        )
     former = HTML.with_name("html_former")
     shutil.rmtree(former, ignore_errors=True)
     if HTML.exists():
