@@ -58,7 +58,8 @@ def section(title: str, results: list[Result]) -> str:
 def line(result: Result) -> str:
     """Write one result as a line of the table."""
     ratio = f"{result.ratio:.0f}" if result.ratio >= 10 else f"{result.ratio:.1f}"
-    cells = (result.what, f"{result.ours:.3g} s", result.compared_with, f"{result.theirs:.3g} s", ratio)
+    ours, theirs = (f"{seconds:.3g}\N{NO-BREAK SPACE}s" for seconds in (result.ours, result.theirs))
+    cells = (result.what, ours, result.compared_with, theirs, ratio)
     return f"| {' | '.join(cells)} |"
 
 

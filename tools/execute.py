@@ -1,6 +1,6 @@
 """Execute the notebooks whose inputs changed, each exactly once, through nbmake.
 
-    notebooks/*.ipynb --stage--> build/work --nbmake--> build/executed
+    notebooks/*.ipynb --stage--> build/running --nbmake--> build/executed
 
 A notebook depends on four things: its own source, the helper package as a whole, the requirements and the
 chosen resources. `key` is the hash of the four; a notebook whose executed copy has that key is left alone.
