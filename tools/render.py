@@ -95,9 +95,9 @@ def link_to_source_pages(text: str) -> str:
 
 
 def write_source_pages(folder: Path) -> str:
-    """Write one page for each module of the package; returns a table that says what each is for."""
+    """Write one page for each module of the package; returns a list that says what each is for."""
     folder.mkdir(parents=True)
-    rows = []
+    entries = []
     for module in _modules():
         name, text = _dotted(module), module.read_text(encoding="utf-8")
         purpose = (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
@@ -107,8 +107,8 @@ def write_source_pages(folder: Path) -> str:
             f"# `{name}`\n\n{purpose}\n\n{fence}{{code-block}} python\n:linenos:\n\n{text}\n{fence}\n",
             encoding="utf-8",
         )
-        rows.append(f"| [`{name}`](../source/{page}.md) | {purpose} |")
-    return "| module | what it is for |\n|---|---|\n" + "\n".join(rows) + "\n"
+        entries.append(f"- [`{name}`](../source/{page}.md): {purpose}\n")
+    return "".join(entries)
 
 
 def write_tables(folder: Path) -> None:

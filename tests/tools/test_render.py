@@ -72,14 +72,14 @@ MODULES = {
 
 @pytest.fixture
 def source_pages(tmp_path, monkeypatch) -> tuple[Path, str]:
-    """The folder of source pages of a small package, and the table of its modules."""
+    """The folder of source pages of a small package, and the list of its modules."""
     package = tmp_path / "chapters_src"
     for name, text in MODULES.items():
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(render, "PACKAGE", package)
-    table = render.write_source_pages(tmp_path / "source")
-    return tmp_path / "source", table
+    modules = render.write_source_pages(tmp_path / "source")
+    return tmp_path / "source", modules
 
 
 PAGES = {
@@ -102,11 +102,11 @@ def test_a_source_page_holds_its_module_in_one_block(page, source_pages):
     assert fences[0].info == "{code-block} python"
 
 
-def test_the_table_of_modules_names_each_and_its_purpose(source_pages):
-    _, table = source_pages
-    assert "| [`chapters_src.plain`](../source/plain.md) | Plain code. |\n" in table
-    assert "| [`chapters_src.rooms.kitchen`](../source/rooms-kitchen.md) |  |\n" in table
-    assert table.count(".md)") == len(PAGES)
+def test_the_list_of_modules_names_each_and_its_purpose(source_pages):
+    _, modules = source_pages
+    assert "- [`chapters_src.plain`](../source/plain.md): Plain code.\n" in modules
+    assert "- [`chapters_src.rooms.kitchen`](../source/rooms-kitchen.md): \n" in modules
+    assert modules.count(".md)") == len(PAGES)
 
 
 def test_tables_of_versions_and_running_times(tmp_path, notebook, monkeypatch):
