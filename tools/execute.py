@@ -108,18 +108,19 @@ def execute_changed(requirements: Path, folder: Path = EXECUTED, say: Callable =
 def text_outputs(executed: Path) -> list[list[str]]:
     """The text that each code cell printed or returned, cells with the tag `timing` left out.
 
-    BertViz draws a new random identifier for each view; it is made the same everywhere.
+    What a cell printed is one text, in however many parts the kernel sent it. BertViz draws a new random
+    identifier for each view; it is made the same everywhere.
     """
     outputs = []
     for cell in nbformat.read(executed, 4).cells:
         if cell.cell_type == "code" and "timing" not in cell.metadata.get("tags", []):
-            outputs.append([_normal(text) for output in cell.outputs for text in _texts(output)])
+            printed = "".join(output["text"] for output in cell.outputs if output["output_type"] == "stream")
+            texts = [text for output in cell.outputs for text in _texts(output)]
+            outputs.append([_normal(text) for text in [printed, *texts] if text])
     return outputs
 
 
 def _texts(output: dict) -> Iterable[str]:
-    if output["output_type"] == "stream":
-        yield output["text"]
     for kind, data in output.get("data", {}).items():
         if kind.startswith("text/") or kind == "application/javascript":
             yield data

@@ -167,3 +167,15 @@ def test_text_outputs_leave_out_what_may_differ(tmp_path):
     assert outputs(7) == outputs(2**127)
     assert outputs(7) != outputs(7, word="she")
     assert len(outputs(7)) == 2
+
+
+def test_a_print_that_arrives_in_two_parts_is_one_text(tmp_path):
+    def written(name: str, *parts: str) -> Path:
+        outputs = [nbformat.v4.new_output("stream", name="stdout", text=part) for part in parts]
+        cell = nbformat.v4.new_code_cell("print(1)", outputs=outputs)
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / name)
+        return tmp_path / name
+
+    whole, split = written("whole.ipynb", "a\nb\n"), written("split.ipynb", "a\n", "b\n")
+    assert execute.text_outputs(whole) == execute.text_outputs(split) == [["a\nb\n"]]
+    assert execute.text_outputs(written("other.ipynb", "a\n", "c\n")) != execute.text_outputs(whole)
