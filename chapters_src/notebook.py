@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 # The results of this book depend on the versions of these. Packages that only draw them are left out.
 _RESULTS_DEPEND_ON = (
+    "accelerate",
     "datasets",
     "numpy",
     "pandas",
+    "peft",
     "regex",
     "scikit-learn",
     "scipy",
@@ -38,16 +40,17 @@ class ClaimFailed(AssertionError):
     """A claim did not hold where it has to: with embedded resources and the pinned versions."""
 
 
-def setup(chapter: str, seed: int = 0) -> "torch.device":
-    """Prepare a notebook: offline with embedded resources, seeds, one thread, the plot style, a banner.
+def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
+    """Prepare a notebook: offline with embedded resources, seeds, threads, the plot style, a banner.
 
-    Call it in the first cell, before anything imports transformers or datasets. PyTorch gets one thread,
-    because how a sum is split among threads changes its last digits: with one, a page shows the same numbers
-    on any number of cores, whatever else the machine is doing.
+    Call it in the first cell, before anything imports transformers or datasets. PyTorch gets a fixed number
+    of threads, because how a sum is split among threads changes its last digits: so a page shows the same
+    numbers on any number of cores, whatever else the machine is doing.
 
     Args:
         chapter: number of the chapter as in its file name, such as "03", or the title of another page.
         seed: for `random`, NumPy and PyTorch, at least 0 and below 2**32.
+        threads: of PyTorch; a chapter that trains for more than a minute takes 2.
 
     Returns:
         The device to compute on: the graphics card if PyTorch finds one, else the processor.
@@ -64,12 +67,13 @@ def setup(chapter: str, seed: int = 0) -> "torch.device":
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     plots.use_style()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     title = f"Chapter {chapter}" if chapter.isdigit() else chapter
     versions = (f"{package} {metadata.version(package)}" for package in ("torch", "transformers"))
-    print(title, f"{resources.choice()} resources", device, "1 thread", *versions, sep=" · ")
+    count = "1 thread" if threads == 1 else f"{threads} threads"
+    print(title, f"{resources.choice()} resources", device, count, *versions, sep=" · ")
     return device
 
 
@@ -89,6 +93,7 @@ def _set_environment() -> None:
     if os.environ.get("BOOK_BUILD") == "1":  # A page is being made, on which a progress bar would stay.
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
         os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
+        os.environ["TRANSFORMERS_VERBOSITY"] = "error"  # Also: no bars of the Trainer, no reports of loading.
 
 
 def claim(condition: object, sentence: str) -> None:

@@ -37,6 +37,15 @@ _ENCODER_SHA256 = {
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 }
+_DATA_FOLDER = Path(__file__).parent / "data"
+_EMOTION_FILES = (
+    "train.csv",
+    "validation.csv",
+    "test.csv",
+    "planted.csv",
+    "second_readings.csv",
+    "ambiguous.csv",
+)
 _TIMEOUT = 10  # Seconds without an answer, after which the Hub counts as out of reach.
 _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError)
 _MANIFEST = "manifest.json"
@@ -46,11 +55,19 @@ class ResourceError(RuntimeError):
     """What was asked for cannot be had. The message says what, where it was looked for, and what to do."""
 
 
-class Checkpoint(NamedTuple):
-    """The two sources of a model."""
+class HubFiles(NamedTuple):
+    """Some files of one repository on the Hub."""
+
+    repository: str  # Such as "dair-ai/emotion".
+    kind: str  # "model" or "dataset", as the Hub calls them.
+    files: tuple[str, ...]  # All that a chapter needs, and no pickled weights.
+
+
+class Source(NamedTuple):
+    """The two sources of a model or of a data set."""
 
     embedded: Callable[[], Path]  # Finds and verifies the local folder.
-    full: str  # Hub id.
+    full: HubFiles
 
 
 def choice() -> str:
@@ -77,18 +94,42 @@ def checkpoint(name: str) -> str:
         name: name of the model in this book, such as "encoder".
 
     Returns:
-        With embedded resources the path of a local folder whose files have been verified; with full ones a
-        Hub id.
+        The path of a local folder whose files have been verified. With full resources it is in the cache of
+        huggingface_hub.
 
     Raises:
         ResourceError: the name is unknown, or the model cannot be had.
     """
-    if name not in CHECKPOINTS:
-        known = [*CHECKPOINTS, *(f"{data} (a data set: {call})" for data, call in DATA_SETS.items())]
-        raise ResourceError(f"No checkpoint is called {name!r}. Known names: {', '.join(known)}.")
-    if choice() == "full":
-        return CHECKPOINTS[name].full
-    return str(CHECKPOINTS[name].embedded())
+    return _located("checkpoint", name, CHECKPOINTS)
+
+
+def data_set(name: str) -> str:
+    """Locate the files of a data set, for `load_dataset` or for the data set's module in this package.
+
+    Args:
+        name: name of the data set in this book, such as "emotions".
+
+    Returns:
+        The path of a local folder whose files have been verified. With full resources it is in the cache of
+        huggingface_hub.
+
+    Raises:
+        ResourceError: the name is unknown, or the data set cannot be had.
+    """
+    return _located("data set of files", name, DATA_SETS)
+
+
+def _located(what: str, name: str, sources: Mapping[str, Source]) -> str:
+    if name not in sources:
+        raise ResourceError(
+            f"No {what} is called {name!r}. Checkpoints: {', '.join(CHECKPOINTS)}. Data sets: "
+            f"{', '.join(DATA_SETS)}; {', '.join(f'{made} (made by {call})' for made, call in MADE.items())}."
+        )
+    full = choice() == "full"
+    return str(from_hub(sources[name].full) if full else sources[name].embedded())
+
+
+# Embedded resources ---------------------------------------------------------------------------------------
 
 
 def _encoder() -> Path:
@@ -109,8 +150,7 @@ def _encoder() -> Path:
 
 
 def _download_encoder(folder: Path) -> None:
-    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-    address = f"{endpoint}/{_REPOSITORY}/resolve/{_REVISION}"
+    address = f"{_endpoint()}/{_REPOSITORY}/resolve/{_REVISION}"
     print(f"The package {_PACKAGE} is not installed: fetching its files from {address}", file=sys.stderr)
     for file, expected in _ENCODER_SHA256.items():
         try:
@@ -132,8 +172,134 @@ def _download(address: str, path: Path) -> None:
         shutil.copyfileobj(answer, file, 1 << 20)
 
 
-CHECKPOINTS = {"encoder": Checkpoint(embedded=_encoder, full="distilbert/distilbert-base-uncased")}
-DATA_SETS = {"docstrings": "chapters_src.data.docstrings.load()"}  # The same with either choice.
+def _emotions() -> Path:
+    folder = _DATA_FOLDER / "emotions"
+    missing = [file for file in _EMOTION_FILES if not (folder / file).is_file()]
+    if missing:
+        raise ResourceError(
+            f"The data set emotions cannot be had: {folder} has no {', '.join(missing)}. The files belong to "
+            "this book's package: install it again, or get them anew from the book's repository."
+        )
+    return folder
+
+
+# Full resources -------------------------------------------------------------------------------------------
+
+
+def from_hub(wanted: HubFiles) -> Path:
+    """Fetch files from the Hub into the cache of huggingface_hub, and verify them.
+
+    First one request asks for the newest revision and its hashes. So a Hub that is not there, or has no such
+    repository, is an error at once and not after half a minute of retries. Files that are in the cache are
+    not fetched again. If the Hub is out of reach, the newest copy in the cache is taken, and a line on stderr
+    says so.
+
+    Args:
+        wanted: the repository and its files.
+
+    Returns:
+        The folder of one revision. Its files have the hashes that the Hub declares for them.
+
+    Raises:
+        ResourceError: the Hub is out of reach, and the cache does not hold the files; the Hub does not have
+            the repository or a file; or a file has another hash than the Hub declares.
+    """
+    from huggingface_hub import HfApi, errors  # Here, because setup() first says whether it may be online.
+
+    api = HfApi(endpoint=_endpoint())
+    try:
+        found = api.repo_info(wanted.repository, repo_type=wanted.kind, files_metadata=True, timeout=_TIMEOUT)
+    except errors.RepositoryNotFoundError:
+        problem = "it is not there, or only after a login"
+        raise _not_had(wanted, problem, "Check HF_ENDPOINT, or log in (hf auth login)") from None
+    except Exception as error:  # What the transport raises differs between versions of huggingface_hub.
+        return _from_hub_cache(wanted, f"the Hub is out of reach ({_short(error)})")
+    hashes = {file.rfilename: file.lfs.sha256 if file.lfs else file.blob_id for file in found.siblings}
+    return _fetch(wanted, found.sha, hashes)
+
+
+def _endpoint() -> str:
+    return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+
+
+def _not_had(wanted: HubFiles, problem: str, way_out: str) -> ResourceError:
+    return ResourceError(
+        f"The {wanted.kind} {wanted.repository} cannot be had from the Hub at {_endpoint()}: {problem}. "
+        f"{way_out}, or choose embedded resources (BOOK_RESOURCES=embedded)."
+    )
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def _from_hub_cache(wanted: HubFiles, reason: str) -> Path:
+    from huggingface_hub import constants
+
+    folder = Path(constants.HF_HUB_CACHE, f"{wanted.kind}s--{wanted.repository.replace('/', '--')}")
+    snapshots = [
+        snapshot
+        for snapshot in folder.glob("snapshots/*")
+        if all((snapshot / file).is_file() for file in wanted.files)
+    ]
+    if not snapshots:
+        problem = f"{reason}, and {folder} does not hold all of {', '.join(wanted.files)}"
+        raise _not_had(wanted, problem, "Connect to the network, or check HF_ENDPOINT") from None
+    newest = max(snapshots, key=lambda snapshot: snapshot.stat().st_mtime)
+    for path in (newest / file for file in wanted.files):
+        if path.is_symlink():  # As it is where the system has links: to a file named after its declared hash.
+            _verify(wanted, path.relative_to(newest).as_posix(), path, path.resolve().name)
+    print(f"{wanted.repository}: {reason}; taking the copy in the cache, {newest}", file=sys.stderr)
+    return newest
+
+
+def _fetch(wanted: HubFiles, revision: str, hashes: Mapping[str, str]) -> Path:
+    from huggingface_hub import hf_hub_download
+
+    keywords = {"repo_type": wanted.kind, "revision": revision, "endpoint": _endpoint()}
+    for file in wanted.files:
+        if file not in hashes:
+            raise _not_had(wanted, f"revision {revision} has no {file}", "Take a newer release of the book")
+        try:
+            path = Path(hf_hub_download(wanted.repository, file, **keywords))
+        except Exception as error:  # As above.
+            raise _not_had(wanted, f"{file} did not arrive ({_short(error)})", "Run it again") from None
+        _verify(wanted, file, path, hashes[file])
+    return path.parents[file.count("/")]
+
+
+def _verify(wanted: HubFiles, file: str, path: Path, declared: str) -> None:
+    """Compare with the sha256 of a large file, or with what Git calls a small one: the sha1 of its blob."""
+    found = _sha256(path)
+    if len(declared) == 40:
+        content = path.read_bytes()
+        found = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+    if found != declared:
+        problem = f"the hash of {file} is {found}, and the Hub declares {declared}"
+        raise _not_had(wanted, problem, f"Delete the file {path.resolve()} and run it again")
+
+
+# The names ------------------------------------------------------------------------------------------------
+
+_DISTILBERT = HubFiles(
+    "distilbert/distilbert-base-uncased",
+    "model",
+    ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"),
+)
+_EMOTION = HubFiles(
+    "dair-ai/emotion",
+    "dataset",
+    (
+        "README.md",  # Says which files are which split, and what the labels are called.
+        "split/train-00000-of-00001.parquet",
+        "split/validation-00000-of-00001.parquet",
+        "split/test-00000-of-00001.parquet",
+    ),
+)
+
+CHECKPOINTS = {"encoder": Source(_encoder, _DISTILBERT)}
+DATA_SETS = {"emotions": Source(_emotions, _EMOTION)}
+MADE = {"docstrings": "chapters_src.data.docstrings.load()"}  # On the spot; the same with either choice.
 
 
 # The cache ------------------------------------------------------------------------------------------------

@@ -57,7 +57,8 @@ OBSERVE = """
         "styled": matplotlib.rcParams["axes.facecolor"] == plots.PANEL,
         "transformers": "transformers" in sys.modules,
     }))
-    setup("How to read an attention view", seed=1)
+    setup("How to read an attention view", seed=1, threads=2)
+    assert torch.get_num_threads() == 2
     print([random.random(), float(numpy.random.rand()), float(torch.rand(()))])
 """
 
@@ -78,6 +79,7 @@ def test_the_banner_is_one_line_that_says_what_runs(two_runs, observed):
     versions = f"torch {metadata.version('torch')} · transformers {metadata.version('transformers')}"
     assert banner == f"Chapter 03 · embedded resources · {observed['device']} · 1 thread · {versions}"
     assert second.startswith("How to read an attention view · embedded")
+    assert "· 2 threads ·" in second
 
 
 def test_two_runs_print_the_same_and_another_seed_does_not(two_runs, observed):

@@ -5,6 +5,7 @@ import hashlib
 import http.server
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from functools import partial
 from importlib import util
 from pathlib import Path
 
+import loopback_hub
 import pytest
+from loopback_hub import LoopbackHub
 
 from chapters_src import resources
 
@@ -61,14 +64,39 @@ def test_another_choice_is_an_error(value, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["encodr", "docstrings"])
-def test_an_unknown_name_lists_the_known_ones(name):
-    with pytest.raises(resources.ResourceError, match=rf"'{name}'.*encoder.*docstrings.*load\(\)"):
-        resources.checkpoint(name)
+@pytest.mark.parametrize("locate", [resources.checkpoint, resources.data_set])
+@pytest.mark.parametrize("choice", ["embedded", "full"])
+def test_an_unknown_name_lists_the_known_ones(name, locate, choice, monkeypatch):
+    monkeypatch.setenv("BOOK_RESOURCES", choice)
+    with pytest.raises(resources.ResourceError, match=rf"'{name}'.*encoder.*emotions.*docstrings.*load\(\)"):
+        locate(name)
 
 
-def test_full_is_a_hub_id(monkeypatch):
-    monkeypatch.setenv("BOOK_RESOURCES", "full")
-    assert resources.checkpoint("encoder") == "distilbert/distilbert-base-uncased"
+def test_the_full_names():
+    assert resources.CHECKPOINTS["encoder"].full.repository == "distilbert/distilbert-base-uncased"
+    assert resources.DATA_SETS["emotions"].full.repository == "dair-ai/emotion"
+
+
+def test_no_pickled_weights():
+    for source in [*resources.CHECKPOINTS.values(), *resources.DATA_SETS.values()]:
+        assert {Path(file).suffix for file in source.full.files} <= {
+            ".safetensors", ".json", ".txt", ".md", ".parquet",
+        }  # fmt: skip
+
+
+# Embedded data --------------------------------------------------------------------------------------------
+
+
+def test_the_embedded_emotions_are_a_folder_of_the_package(tmp_path, monkeypatch):
+    monkeypatch.setattr(resources, "_DATA_FOLDER", tmp_path)
+    (tmp_path / "emotions").mkdir()
+    for file in resources._EMOTION_FILES:
+        (tmp_path / "emotions" / file).write_text("something")
+    assert resources.data_set("emotions") == str(tmp_path / "emotions")
+    (tmp_path / "emotions" / "test.csv").unlink()
+    (tmp_path / "emotions" / "planted.csv").unlink()
+    with pytest.raises(resources.ResourceError, match=rf"{tmp_path}/emotions has no test.csv, planted.csv\."):
+        resources.data_set("emotions")
 
 
 # The encoder ----------------------------------------------------------------------------------------------
@@ -240,6 +268,168 @@ def test_embedded_resources_never_touch_the_network():
     output, errors = run_python(NO_NETWORK).communicate()
     assert output.splitlines()[1:] == ["(1, 7, 384) True", "[]"], errors
     assert time.perf_counter() - start < 60  # A single wait for an unreachable Hub takes 23 s or more.
+
+
+# The Hub --------------------------------------------------------------------------------------------------
+
+# Small stand-ins for the files; tests/notebooks/test_full_resources.py has real ones.
+LOCATORS = {"encoder": resources.checkpoint, "emotions": resources.data_set}
+WANTED = {
+    name: {**resources.CHECKPOINTS, **resources.DATA_SETS}[name].full for name in ("encoder", "emotions")
+}
+both = pytest.mark.parametrize("name", ["encoder", "emotions"])
+
+
+@pytest.fixture
+def loopback(tmp_path, monkeypatch):
+    """A Hub that has both repositories, chosen as the source, and an empty cache."""
+    repositories = {
+        f"{wanted.kind}s/{wanted.repository}": tmp_path / wanted.kind for wanted in WANTED.values()
+    }
+    for wanted in WANTED.values():
+        for file in [*wanted.files, "pytorch_model.bin"]:
+            path = tmp_path / wanted.kind / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{wanted.kind}: {file}\n")
+    with LoopbackHub(repositories) as hub:
+        loopback_hub.use(hub, tmp_path / "home", monkeypatch)
+        yield hub
+
+
+def expect_an_error(name, *parts):
+    """Locate what cannot be had: one error at once, that says what, where, and what to do."""
+    start = time.perf_counter()
+    with pytest.raises(resources.ResourceError) as caught:
+        LOCATORS[name](name)
+    assert time.perf_counter() - start < 3
+    message = str(caught.value)
+    for part in (WANTED[name].repository, os.environ["HF_ENDPOINT"], "BOOK_RESOURCES=embedded", *parts):
+        assert part in message
+    assert "\n" not in message
+    return message
+
+
+@both
+def test_files_come_from_the_hub_once(name, loopback, tmp_path):
+    folder = Path(LOCATORS[name](name))
+    assert folder.is_relative_to(tmp_path / "home" / "hub")
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    assert found.keys() == set(WANTED[name].files)  # No more: pickled weights stay where they are.
+    for file, path in found.items():
+        assert path.read_text() == f"{WANTED[name].kind}: {file}\n"
+    loopback.requests.clear()
+    assert LOCATORS[name](name) == str(folder)
+    assert len(loopback.requests) == 1  # Is there a newer revision?
+
+
+@both
+def test_a_newer_revision_is_fetched(name, loopback, tmp_path, monkeypatch):
+    old = Path(LOCATORS[name](name))
+    file = WANTED[name].files[1]
+    (tmp_path / WANTED[name].kind / file).write_text("newer")
+    monkeypatch.setattr(loopback_hub, "REVISION", "f" * 40)
+    new = Path(LOCATORS[name](name))
+    assert (new / file).read_text() == "newer" and (old / file).read_text() != "newer"
+    loopback.fault = "broken"
+    os.utime(old, (0, 0))
+    assert LOCATORS[name](name) == str(new)
+
+
+@both
+@pytest.mark.parametrize("fault", ["hanging", "broken", "not a Hub"])
+def test_a_hub_out_of_reach(name, fault, loopback, monkeypatch, capsys):
+    monkeypatch.setattr(resources, "_TIMEOUT", 0.5)
+    loopback.fault = fault
+    message = expect_an_error(name, "out of reach", "does not hold", *WANTED[name].files)
+    assert ("timed out" in message) == (fault == "hanging")
+    loopback.fault = None
+    folder = LOCATORS[name](name)
+    assert capsys.readouterr().err.count("cache") == 0
+    loopback.fault = fault
+    assert LOCATORS[name](name) == folder
+    assert "out of reach" in (said := capsys.readouterr().err) and folder in said
+    (Path(folder) / WANTED[name].files[-1]).unlink()
+    expect_an_error(name, "out of reach", "does not hold")
+
+
+@both
+def test_a_closed_port_and_an_unknown_host(name, loopback, monkeypatch):
+    loopback.__exit__()
+    expect_an_error(name, "out of reach", "does not hold")
+    monkeypatch.setenv("HF_ENDPOINT", "http://hub.invalid")
+    expect_an_error(name, "out of reach", "http://hub.invalid")
+
+
+@both
+def test_offline_takes_the_cache(name, loopback, monkeypatch, capsys):
+    import huggingface_hub
+
+    folder = LOCATORS[name](name)
+    loopback.requests.clear()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    assert LOCATORS[name](name) == folder
+    assert loopback.requests == [] and "OfflineModeIsEnabled" in capsys.readouterr().err
+
+
+@both
+def test_an_id_that_the_hub_does_not_have(name, loopback):
+    LOCATORS[name](name)  # In the cache or not: the Hub says that it is gone.
+    loopback.repositories.clear()
+    message = expect_an_error(name, "it is not there", "hf auth login")
+    assert "out of reach" not in message
+
+
+@both
+def test_a_file_that_the_repository_does_not_have(name, loopback, tmp_path):
+    file = WANTED[name].files[2]
+    (tmp_path / WANTED[name].kind / file).unlink()
+    expect_an_error(name, f"revision {loopback_hub.REVISION} has no {file}")
+
+
+@both
+def test_a_file_that_does_not_arrive(name, loopback):
+    loopback.fault = "files missing"
+    expect_an_error(name, f"{WANTED[name].files[0]} did not arrive", "404")
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("encoder", "model.safetensors"),
+        ("encoder", "vocab.txt"),
+        ("emotions", "split/test-00000-of-00001.parquet"),
+        ("emotions", "README.md"),
+    ],
+)
+def test_other_bytes_than_the_hub_declares(name, file, loopback, tmp_path):
+    loopback.spoilt = {file}
+    content = (tmp_path / WANTED[name].kind / file).read_bytes()
+    spoilt = content[:-1] + bytes([content[-1] ^ 1])
+    large = file.endswith((".safetensors", ".parquet"))
+    hash_of = (lambda data: hashlib.sha256(data).hexdigest()) if large else loopback_hub.git_hash
+    declared, found = hash_of(content), hash_of(spoilt)
+    message = expect_an_error(name, file, declared, found)
+    loopback.spoilt = set()
+    assert expect_an_error(name, declared, found) == message  # The cache has it.
+    Path(re.search(r"Delete the file (\S+)", message)[1]).unlink()
+    assert (Path(LOCATORS[name](name)) / file).read_bytes() == content
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there the cache may hold copies without their hashes")
+@both
+@pytest.mark.parametrize("number", [0, 1])  # A small file and a large one.
+def test_a_damaged_copy_in_the_cache(name, number, loopback):
+    file = WANTED[name].files[number]
+    path = Path(LOCATORS[name](name)) / file
+    declared = path.resolve().name
+    path.write_text("something else")
+    for loopback.fault in (None, "broken"):
+        expect_an_error(name, f"the hash of {file} is", declared, f"Delete the file {path.resolve()}")
+
+
+def test_the_hash_of_git():
+    """What `echo 'test content' | git hash-object --stdin` prints, from the book Pro Git, chapter 10.2."""
+    assert loopback_hub.git_hash(b"test content\n") == "d670460b4b4aece5915caf5c68d12f560a9fe3e4"
 
 
 # The cache ------------------------------------------------------------------------------------------------

@@ -1,0 +1,262 @@
+"""A Hub on this computer: it serves what a test has made, by the part of the Hub's protocol that is needed.
+
+Three requests are answered, for models and for data sets: what a repository holds (`GET /api/models/ID`), and
+the head and the content of one of its files (`HEAD` and `GET /ID/resolve/REVISION/FILE`). The rest is a 404.
+Whatever is asked for is noted in `requests`; `fault` and `spoilt` make the Hub misbehave from then on.
+"""
+
+import hashlib
+import http.server
+import json
+import re
+import threading
+from pathlib import Path
+
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+LARGE = (".safetensors", ".parquet")  # Kept in the store for large files, which has a sha256 for each.
+FAULTS = (
+    "hanging",  # Accepts requests, never answers.
+    "broken",  # Answers each request with error 503.
+    "not a Hub",  # Answers each request with a page, as a guest network does.
+    "files missing",  # Lists files that it does not have.
+)
+
+
+class LoopbackHub:
+    """Serve folders as repositories, inside a `with` block.
+
+    Args:
+        repositories: from ids such as "models/owner/name" and "datasets/owner/name" to folders.
+    """
+
+    def __init__(self, repositories: dict[str, Path]):
+        self.repositories = repositories
+        self.requests: list[str] = []
+        self.fault: str | None = None  # One of FAULTS.
+        self.spoilt: set[str] = set()  # Names of files in which one bit is another; their length stays.
+        self.released = threading.Event()  # Ends requests that hang.
+        handler = type("Handler", (_Handler,), {"hub": self})
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.endpoint = f"http://127.0.0.1:{self.server.server_port}"
+
+    def __enter__(self) -> "LoopbackHub":
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.released.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def described(self, repository: str, with_hashes: bool) -> dict:
+        """What the Hub says about a repository: its revision and its files."""
+        folder = self.repositories[repository]
+        files = []
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            hashes = self._hashes(path) if with_hashes else {}
+            files.append({"rfilename": path.relative_to(folder).as_posix(), **hashes})
+        return {"id": repository.split("/", 1)[1], "sha": REVISION, "siblings": files}
+
+    @staticmethod
+    def _hashes(path: Path) -> dict:
+        content = path.read_bytes()
+        result = {"size": len(content), "blobId": git_hash(content)}
+        if path.suffix in LARGE:
+            sha256 = hashlib.sha256(content).hexdigest()
+            result["lfs"] = {"sha256": sha256, "size": len(content), "pointerSize": 134}
+        return result
+
+
+def use(hub: LoopbackHub, home: Path, monkeypatch) -> None:
+    """Choose full resources from this Hub, with empty caches in `home`, as HF_HOME does in a new process."""
+    import datasets
+    import huggingface_hub
+
+    monkeypatch.setenv("BOOK_RESOURCES", "full")
+    monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(home / "hub"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", home / "datasets")
+
+
+def git_hash(content: bytes) -> str:
+    """The name that Git gives to a file with this content."""
+    return hashlib.sha1(f"blob {len(content)}\0".encode() + content).hexdigest()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    hub: LoopbackHub
+
+    def do_GET(self):
+        self.hub.requests.append(f"{self.command} {self.path}")
+        if self.hub.fault == "hanging":
+            self.hub.released.wait()
+        elif self.hub.fault == "broken":
+            self._answer(503, b"")
+        elif self.hub.fault == "not a Hub":
+            self._answer(200, b"<p>Please accept our terms.</p>")
+        elif described := re.fullmatch(r"/api/((?:models|datasets)/[^/]+/[^/?]+)(\?.*)?", self.path):
+            self._describe(described[1], with_hashes="blobs=true" in self.path.lower())
+        elif resolved := re.fullmatch(r"/(datasets/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
+            self._send_file((resolved[1] or "models/") + resolved[2], resolved[3], resolved[4])
+        else:
+            self._answer(404, b"", {"X-Error-Code": "EntryNotFound"})
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def _describe(self, repository: str, with_hashes: bool) -> None:
+        if repository not in self.hub.repositories:
+            self._answer(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+        else:
+            self._answer(200, json.dumps(self.hub.described(repository, with_hashes)).encode())
+
+    def _send_file(self, repository: str, revision: str, name: str) -> None:
+        folder = self.hub.repositories.get(repository)
+        known = folder is not None and revision in (REVISION, "main") and (folder / name).is_file()
+        if not known or self.hub.fault == "files missing":
+            self._answer(404, b"", {"X-Error-Code": "EntryNotFound"})
+            return
+        content = (folder / name).read_bytes()
+        hashed = hashlib.sha256(content).hexdigest() if name.endswith(LARGE) else git_hash(content)
+        headers = {"ETag": f'"{hashed}"', "X-Repo-Commit": REVISION}
+        if name in self.hub.spoilt:
+            content = content[:-1] + bytes([content[-1] ^ 1])
+        self._answer(200, content, headers)
+
+    def _answer(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+    def log_message(self, *arguments):
+        pass
+
+
+# What the Hub of the tests serves ------------------------------------------------------------------------
+
+MODEL = "models/distilbert/distilbert-base-uncased"
+EMOTION = "datasets/dair-ai/emotion"
+LABELS = ("sadness", "joy", "love", "anger", "fear", "surprise")
+SIZES = {"train": 360, "validation": 90, "test": 90}
+
+CARD = """\
+---
+dataset_info:
+{infos}configs:
+- config_name: split
+  data_files:
+  - split: train
+    path: split/train-*
+  - split: validation
+    path: split/validation-*
+  - split: test
+    path: split/test-*
+- config_name: unsplit
+  data_files:
+  - split: train
+    path: unsplit/train-*
+---
+# Made up for a test
+"""
+INFO = """\
+- config_name: {configuration}
+  features:
+  - name: text
+    dtype: string
+  - name: label
+    dtype:
+      class_label:
+        names:
+{names}
+"""
+
+
+def make_emotion(folder: Path) -> Path:
+    """Write a data set with the files, columns and card of `dair-ai/emotion`, and a few hundred rows."""
+    import pandas as pd
+
+    names = "\n".join(f"          '{i}': {label}" for i, label in enumerate(LABELS))
+    infos = "".join(INFO.format(configuration=name, names=names) for name in ("split", "unsplit"))
+    for part in ("split", "unsplit"):
+        (folder / part).mkdir(parents=True)
+    (folder / "README.md").write_text(CARD.format(infos=infos), encoding="utf-8")
+    rows, start = messages(sum(SIZES.values())), 0
+    for split, size in SIZES.items():
+        table = pd.DataFrame(rows[start : start + size], columns=["text", "label"])
+        table.to_parquet(folder / "split" / f"{split}-00000-of-00001.parquet", index=False)
+        start += size
+    whole = pd.DataFrame(rows, columns=["text", "label"])
+    whole.to_parquet(folder / "unsplit" / "train-00000-of-00001.parquet", index=False)
+    return folder
+
+
+WORDS = {
+    "sadness": ("gloomy", "lonely", "hopeless", "miserable", "empty"),
+    "joy": ("cheerful", "happy", "glad", "content", "delighted"),
+    "love": ("tender", "caring", "fond", "loving", "devoted"),
+    "anger": ("furious", "irritated", "bitter", "outraged", "annoyed"),
+    "fear": ("afraid", "nervous", "scared", "anxious", "uneasy"),
+    "surprise": ("amazed", "astonished", "stunned", "surprised", "shocked"),
+}
+OPENINGS = (
+    "i feel",
+    "i am feeling",
+    "today i felt",
+    "somehow i feel",
+    "i started to feel",
+    "she left me feeling",
+)
+ENDINGS = (
+    "about the news",
+    "when i think of home",
+    "this morning",
+    "after the call",
+    "and i said so",
+    "again",
+)
+
+
+def messages(count: int) -> list[tuple[str, int]]:
+    """Distinct messages with their labels: some word in each says what it is. Two classes are rare."""
+    import random
+
+    generator = random.Random(0)
+    every = [
+        (f"{opening} {word} and {other} {ending}", i)
+        for i, label in enumerate(LABELS)
+        for word in WORDS[label]
+        for other in WORDS[label]
+        for opening in OPENINGS
+        for ending in ENDINGS
+        if word != other and (label not in ("love", "surprise") or ending in ENDINGS[:2])
+    ]
+    return generator.sample(every, count)
+
+
+def make_model(folder: Path, tokenizer_folder: Path) -> Path:
+    """Write a DistilBERT with random weights: the layers and heads of the published one, only narrow.
+
+    Args:
+        folder: where the model goes.
+        tokenizer_folder: holds tokenizer.json and vocab.txt of `bert-base-uncased`.
+    """
+    import torch
+    from transformers import DistilBertConfig, DistilBertForMaskedLM
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = DistilBertForMaskedLM(DistilBertConfig(dim=48, hidden_dim=96, n_layers=6, n_heads=12))
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    tokenizer = json.loads((tokenizer_folder / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer |= {"truncation": None, "padding": None}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": true, "model_max_length": 512}')
+    (folder / "vocab.txt").write_bytes((tokenizer_folder / "vocab.txt").read_bytes())
+    (folder / "pytorch_model.bin").write_bytes(b"pickled weights, which nobody is to fetch")
+    return folder

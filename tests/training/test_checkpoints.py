@@ -1,0 +1,164 @@
+"""Folders of bytes: full disks, read-only places, kills at each system call, damage afterwards."""
+
+import errno
+import os
+import shutil
+import warnings
+from pathlib import Path
+
+import pytest
+
+from chapters_src.training import checkpoints
+from chapters_src.training.checkpoints import CheckpointError, newest, save
+
+FILES = {"weights": b"\x00\x01" * 1000, "run.json": b"{}"}
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_is_saved_is_there_and_the_newest_two_are_kept(tmp_path):
+    folder = tmp_path / "a" / "run"
+    assert newest(folder) is None
+    for step in (9, 10, 100):
+        path = save(folder, step, {**FILES, "step": str(step).encode()})
+        assert newest(folder) == path
+        assert {name: (path / name).read_bytes() for name in FILES} == FILES
+        assert (path / "step").read_text() == str(step)
+    assert names(folder) == ["step-00000010", "step-00000100"]
+
+
+def damage_content(path):
+    content = bytearray((path / "weights").read_bytes())
+    content[500] ^= 1
+    (path / "weights").write_bytes(content)
+
+
+DAMAGES = {
+    "a flipped bit": damage_content,
+    "a cut file": lambda path: os.truncate(path / "weights", 700),
+    "a missing file": lambda path: (path / "weights").unlink(),
+    "a missing manifest": lambda path: (path / "manifest.json").unlink(),
+    "a cut manifest": lambda path: os.truncate(path / "manifest.json", 30),
+    "an empty manifest": lambda path: os.truncate(path / "manifest.json", 0),
+    "another manifest": lambda path: (path / "manifest.json").write_text("[1, 2]"),
+    "an empty folder": lambda path: [file.unlink() for file in path.iterdir()],
+    "a file in its place": lambda path: (shutil.rmtree(path), path.write_bytes(b"")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_of_a_damaged_checkpoint_the_one_before_is_used(tmp_path, damage):
+    before, after = save(tmp_path, 10, FILES), save(tmp_path, 20, FILES)
+    DAMAGES[damage](after)
+    with pytest.warns(UserWarning, match=r"step-00000020 is damaged \(.*one before"):
+        assert newest(tmp_path) == before
+
+
+def test_a_damaged_checkpoint_counts_for_nothing_and_is_written_again(tmp_path):
+    save(tmp_path, 10, FILES), damage_content(save(tmp_path, 20, FILES))
+    save(tmp_path, 15, FILES)
+    assert names(tmp_path) == ["step-00000010", "step-00000015", "step-00000020"]
+    save(tmp_path, 20, FILES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert newest(tmp_path).name == "step-00000020"
+    assert names(tmp_path) == ["step-00000015", "step-00000020"]
+
+
+def test_if_all_are_damaged_nothing_starts_anew_in_silence(tmp_path):
+    damage_content(save(tmp_path, 10, FILES))
+    with (
+        pytest.warns(UserWarning, match="damaged"),
+        pytest.raises(CheckpointError, match="delete that folder"),
+    ):
+        newest(tmp_path)
+    assert names(tmp_path) == ["step-00000010"]
+
+
+@pytest.mark.parametrize("kind", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO])
+@pytest.mark.parametrize("call", ["write", "fsync", "mkdir", "rename"])
+def test_a_disk_that_fails_leaves_the_former_checkpoint(tmp_path, monkeypatch, kind, call):
+    before = save(tmp_path, 10, FILES)
+    error = OSError(kind, os.strerror(kind))
+
+    def fail(*args, **kwargs):
+        raise error
+
+    if call == "write":  # After the first bytes.
+        monkeypatch.setattr(
+            checkpoints, "_write", lambda path, content: (path.write_bytes(content[:9]), fail())
+        )
+    else:
+        monkeypatch.setattr(*((os, "fsync") if call == "fsync" else (Path, call)), fail)
+    with pytest.raises(CheckpointError) as caught:
+        save(tmp_path, 20, FILES)
+    for part in ("After step 20", str(tmp_path), os.strerror(kind), "still step-00000010", "in memory"):
+        assert part in str(caught.value)
+    assert caught.value.__cause__ is error
+    monkeypatch.undo()
+    assert names(tmp_path) == ["step-00000010"] and newest(tmp_path) == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_device_without_room_is_an_error(tmp_path, monkeypatch):
+    really_write = checkpoints._write
+    monkeypatch.setattr(checkpoints, "_write", lambda path, content: really_write(Path("/dev/full"), content))
+    with pytest.raises(CheckpointError, match=r"No space left.*There is no earlier checkpoint"):
+        save(tmp_path, 20, FILES)
+
+
+@pytest.mark.parametrize("moment", range(12))
+def test_killed_at_any_moment_the_newest_is_whole(tmp_path, monkeypatch, moment):
+    """Copy the folder before each system call that changes it; a kill there leaves what the copy has."""
+    folder, seen = tmp_path / "run", []
+    save(folder, 10, FILES), save(folder, 20, FILES)
+
+    def watched(function):
+        def call(*args, **kwargs):
+            seen.append(shutil.copytree(folder, tmp_path / f"copy-{len(seen)}"))
+            return function(*args, **kwargs)
+
+        return call
+
+    for owner, name in ((os, "fsync"), (Path, "mkdir"), (Path, "rename"), (shutil, "rmtree")):
+        monkeypatch.setattr(owner, name, watched(getattr(owner, name)))
+    new = {**FILES, "weights": b"new"}
+    save(folder, 30, new)
+    monkeypatch.undo()
+    assert len(seen) >= 8
+    if moment >= len(seen):
+        return
+    found = newest(seen[moment])
+    assert found.name in ("step-00000020", "step-00000030")
+    assert (found / "weights").read_bytes() == (new if found.name.endswith("30") else FILES)["weights"]
+    save(seen[moment], 30, new)
+    assert names(seen[moment]) == ["step-00000020", "step-00000030"], "what was left is cleared away"
+
+
+def test_everything_is_on_the_disk_before_the_rename(tmp_path, monkeypatch):
+    synced, really_sync, really_rename = [], os.fsync, Path.rename
+
+    def sync(descriptor):
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        really_sync(descriptor)
+
+    def rename(path, target):
+        assert {Path(name).name for name in synced} == {*FILES, "manifest.json", path.name}
+        synced.clear()
+        return really_rename(path, target)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc")
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "rename", rename)
+    save(tmp_path, 1, FILES)
+    assert synced == [str(tmp_path)]
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_place_that_cannot_be_a_folder_is_noticed_at_once(tmp_path, place):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(CheckpointError, match="cannot be a folder for checkpoints"):
+        newest(tmp_path / place)

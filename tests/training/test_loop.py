@@ -1,0 +1,579 @@
+"""The loop against one written out by hand, and against itself: interrupted, killed, in two processes."""
+
+import itertools
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small_run
+import torch
+from small_run import compute_loss, digest, evaluate, make_batches, make_model, settings
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+from chapters_src.training import CheckpointError, History, Settings, checkpoints, loop, train
+
+PLAIN = {"learning_rate": 0.01, "schedule": "constant"}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def losses(history):
+    return [record["loss"] for record in history.steps]
+
+
+# One run --------------------------------------------------------------------------------------------------
+
+
+def test_it_is_the_loop_that_one_writes_out_by_hand():
+    batches = make_batches(batch_size=5, shuffle=False)
+    ours, theirs = make_model(dropout=0), make_model(dropout=0)
+    history = train(
+        ours, batches, compute_loss, Settings(**PLAIN, num_epochs=3, weight_decay=0.1, max_grad_norm=0.5)
+    )
+
+    decayed = [theirs[0].weight, theirs[4].weight]
+    others = [parameter for parameter in theirs.parameters() if parameter.ndim == 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0}], lr=0.01
+    )
+    expected, norms = [], []
+    for _ in range(3):
+        for inputs, labels in batches:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(theirs(inputs), labels)
+            loss.backward()
+            norms.append(torch.nn.utils.clip_grad_norm_(theirs.parameters(), 0.5).item())
+            optimizer.step()
+            expected.append(loss.item())
+    assert losses(history) == pytest.approx(expected, rel=1e-5)
+    assert [record["gradient_norm"] for record in history.steps] == pytest.approx(norms, rel=1e-4)
+    assert max(norms) > 0.5, "else nothing was clipped"
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert [record["step"] for record in history.steps] == [*range(1, 25)]
+    assert [record["items"] for record in history.steps][6:9] == [35, 37, 42]
+
+
+def test_without_clipping_the_norm_is_still_recorded():
+    history = train(
+        make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=3, max_grad_norm=math.inf)
+    )
+    free = train(
+        make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=3, max_grad_norm=1e9)
+    )
+    assert history == free and all(record["gradient_norm"] > 0 for record in history.steps)
+
+
+def test_one_large_batch_is_several_unequal_ones():
+    """The mean of means would weigh items of small batches more."""
+
+    class Unequal:
+        def __iter__(self):
+            return iter([[*range(0, 20)], [20], [*range(21, 29)], [29, 30, 31]])
+
+        def __len__(self):
+            return 4
+
+    data = make_batches(num_examples=32).dataset
+    pieces, whole = DataLoader(data, batch_sampler=Unequal()), DataLoader(data, batch_size=32)
+    one, four = make_model(dropout=0), make_model(dropout=0)
+    expected = train(one, whole, compute_loss, Settings(**PLAIN, num_epochs=5))
+    found = train(four, pieces, compute_loss, Settings(**PLAIN, num_epochs=5, accumulation_steps=4))
+    assert len(found.steps) == 5
+    assert losses(found) == pytest.approx(losses(expected), rel=1e-5)
+    for a, b in zip(one.parameters(), four.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def seen_by(num_examples=10, **changes):
+    """Train on the numbers from 0 up, and give those that each step saw."""
+    steps = []
+
+    def note(model, batch):
+        steps.append(batch[0].tolist())
+        return model(batch[0][:, None].float()).sum(), len(batch[0])
+
+    batches = DataLoader(TensorDataset(torch.arange(num_examples)), 3, shuffle=True)
+    train(torch.nn.Linear(1, 1), batches, note, Settings(**{**PLAIN, "num_epochs": 2, **changes}))
+    return steps
+
+
+def test_each_epoch_shows_each_example_once_in_an_order_of_its_own():
+    steps = seen_by()
+    assert [len(step) for step in steps] == [3, 3, 3, 1] * 2
+    first, second = ([*itertools.chain(*epoch)] for epoch in (steps[:4], steps[4:]))
+    assert sorted(first) == sorted(second) == [*range(10)]
+    assert first != second != [*range(10)] != first
+
+
+def test_the_order_follows_from_the_seed_alone():
+    expected = seen_by()
+    torch.manual_seed(99), random.seed(99), np.random.seed(99)
+    assert seen_by() == expected
+    assert seen_by(num_epochs=0, max_steps=6) == expected[:6]
+    assert seen_by(seed=1) != expected
+
+
+def test_the_callers_loader_and_generators_are_as_before():
+    batches = make_batches()
+    states = torch.get_rng_state(), random.getstate(), str(np.random.get_state())
+    train(make_model(), batches, compute_loss, settings(checkpoint_every=0), evaluate=evaluate)
+    assert (torch.get_rng_state() == states[0]).all()
+    assert (random.getstate(), str(np.random.get_state())) == states[1:]
+    assert batches.generator is None and batches.sampler.generator is None
+
+
+def test_evaluating_changes_nothing_else():
+    plain, evaluated = make_model(dropout=0.5), make_model(dropout=0.5)
+    modes = []
+
+    def spy(model):
+        modes.append((model.training, torch.is_inference_mode_enabled()))
+        random.random(), np.random.random()
+        return evaluate(model)
+
+    quiet = settings(checkpoint_every=0, evaluate_every=0)
+    expected = train(plain, make_batches(), compute_loss, quiet)
+    found = train(
+        evaluated, make_batches(), compute_loss, settings(checkpoint_every=0, evaluate_every=7), evaluate=spy
+    )
+    assert found.steps == expected.steps and digest(plain) == digest(evaluated)
+    assert [record["step"] for record in found.evaluations] == [7, 14, 21, 28, 35, 40]
+    assert modes == [(False, True)] * 6
+    assert not evaluated.training
+
+
+def test_evaluating_leaves_parts_in_the_mode_they_were_in():
+    model, modes = make_model(), []
+
+    def freeze(model, batch):
+        modes.append(model[3].training)
+        model[3].eval()
+        return compute_loss(model, batch)
+
+    train(
+        model,
+        make_batches(),
+        freeze,
+        Settings(**PLAIN, max_steps=4, evaluate_every=1),
+        evaluate=lambda _: {"x": 0},
+    )
+    assert modes == [True, False, False, False]
+
+
+def test_every_evaluation_is_kept_even_a_bad_one():
+    values = iter([0.1, float("nan"), 3])
+    history = train(
+        make_model(),
+        make_batches(),
+        compute_loss,
+        Settings(**PLAIN, max_steps=3, evaluate_every=1),
+        evaluate=lambda _: {"score": torch.tensor(next(values))},
+    )
+    assert [record["score"] for record in history.evaluations] == pytest.approx(
+        [0.1, math.nan, 3], nan_ok=True
+    )
+
+
+def test_the_history_as_a_table():
+    history = train(
+        make_model(), make_batches(), compute_loss, settings(checkpoint_every=0), evaluate=evaluate
+    )
+    table = history.to_frame()
+    assert table.index.tolist() == [*range(1, 41)] and table.index.name == "step"
+    assert [*table] == ["loss", "learning_rate", "gradient_norm", "items", "evaluation_loss"]
+    assert table["loss"].tolist() == losses(history)
+    assert table["evaluation_loss"].dropna().index.tolist() == [8, 16, 24, 32, 40]
+    assert table["evaluation_loss"][16] == history.evaluations[1]["loss"]
+    assert table["learning_rate"].iloc[:5].tolist() == pytest.approx([0, 0.005, 0.01, 0.015, 0.02])
+    assert History().to_frame().empty
+
+
+def test_frozen_and_unused_parameters_stay():
+    model = make_model()
+    model[0].requires_grad_(False)
+    model.register_module("unused", torch.nn.Linear(2, 2))
+    before = [tensor.clone() for tensor in (*model[0].parameters(), *model.unused.parameters())]
+    train(
+        model,
+        make_batches(),
+        lambda m, b: compute_loss(m[:5], b),
+        Settings(**PLAIN, max_steps=3, weight_decay=1),
+    )
+    after = [*model[0].parameters(), *model.unused.parameters()]
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_gradients_from_before_do_not_count():
+    clean, stale = make_model(), make_model()
+    compute_loss(stale, next(iter(make_batches())))[0].backward()
+    for model in (clean, stale):
+        train(model, make_batches(), compute_loss, Settings(**PLAIN, max_steps=2))
+    assert digest(clean) == digest(stale)
+
+
+def test_bfloat16_is_used_when_asked_for():
+    kinds = set()
+
+    def note(model, batch):
+        logits = model(batch[0])
+        kinds.add(logits.dtype)
+        return F.cross_entropy(logits.float(), batch[1], reduction="sum"), len(batch[1])
+
+    full = train(make_model(), make_batches(), note, Settings(**PLAIN, max_steps=20))
+    half = train(make_model(), make_batches(), note, Settings(**PLAIN, max_steps=20, mixed_precision="bf16"))
+    assert kinds == {torch.float32, torch.bfloat16}
+    assert losses(half) == pytest.approx(losses(full), rel=0.05) and losses(half) != losses(full)
+
+
+def test_batches_as_the_libraries_make_them():
+    """A data set of dictionaries, a collate function, worker processes."""
+    data = [{"input": [float(i), 1.0], "label": i % 2} for i in range(12)]
+    batches = DataLoader(
+        data,
+        4,
+        shuffle=True,
+        num_workers=1,
+        collate_fn=lambda rows: {k: torch.tensor([r[k] for r in rows]) for k in rows[0]},
+    )
+
+    def loss_of(model, batch):
+        return F.cross_entropy(model(batch["input"]), batch["label"], reduction="sum"), len(batch["label"])
+
+    history = train(torch.nn.Linear(2, 2), batches, loss_of, Settings(**PLAIN, num_epochs=2))
+    assert history.steps[-1]["items"] == 24
+
+
+# Errors ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_stops_the_run_before_it_does_harm(bad):
+    model, weights, calls = make_model(), [], []
+
+    def spoiled(model, batch):
+        calls.append(batch)
+        loss, items = compute_loss(model, batch)
+        weights.append(digest(model))
+        return (loss * bad if len(calls) == 3 else loss), items
+
+    with pytest.raises(FloatingPointError, match=rf"step 3: the loss is {bad}.*learning rate \(now 0.01\)"):
+        train(model, make_batches(), spoiled, Settings(**PLAIN, max_steps=9))
+    assert digest(model) == weights[-1] and len(calls) == 3
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run():
+    def steep(model, batch):  # The square root has an infinite slope at 0.
+        return (model(batch[0]) * 0).abs().sum().sqrt(), len(batch[0])
+
+    with pytest.raises(FloatingPointError, match=r"step 1: the loss is 0.0, the norm of its gradient nan"):
+        train(make_model(), make_batches(), steep, Settings(**PLAIN, max_steps=9))
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        return iter(range(5))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batches": make_batches(num_examples=0, shuffle=False)}, "no batches .its data set has 0 examples"),
+        (
+            {"batches": make_batches(num_examples=3, drop_last=True)},
+            "no batches .its data set has 3 examples",
+        ),
+        ({"batches": DataLoader(Endless())}, "need a data set with a length"),
+        ({"batches": DataLoader([1, 2], batch_size=None)}, "need a data set with a length"),
+        ({"batches": make_batches(generator=torch.Generator())}, "generator of its own"),
+        ({"model": torch.nn.ReLU()}, "requires_grad"),
+        ({"model": make_model().requires_grad_(False)}, "requires_grad"),
+        ({"compute_loss": lambda m, b: (compute_loss(m, b)[0], 0)}, "step 1: compute_loss counted no items"),
+        ({"compute_loss": lambda m, b: (m(b[0]).sum(1), len(b))}, r"compute_loss gave \(4,\) and 2"),
+        ({"compute_loss": lambda m, b: (compute_loss(m, b)[0], -4)}, r"compute_loss gave \(\) and -4"),
+        ({"settings": Settings(**PLAIN, max_steps=2, evaluate_every=1)}, "no function evaluate"),
+        ({"settings": Settings(**PLAIN, max_steps=2, checkpoint_every=1)}, "no checkpoint_folder"),
+        ({"evaluate": lambda _: {"step": 1}}, "metric is called 'step'"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(changes, message):
+    arguments = {
+        "model": make_model(),
+        "batches": make_batches(),
+        "compute_loss": compute_loss,
+        "settings": Settings(**PLAIN, max_steps=2),
+    }
+    with pytest.raises(ValueError, match=message):
+        train(**{**arguments, **changes})
+
+
+def test_a_sampler_that_runs_dry_is_noticed():
+    batches = DataLoader(make_batches().dataset, batch_sampler=BatchesOnce())
+    with pytest.raises(ValueError, match="epoch 2 has 0 batches, but the loader says 2"):
+        train(make_model(), batches, compute_loss, Settings(**PLAIN, num_epochs=2))
+
+
+class BatchesOnce:
+    def __init__(self):
+        self.left = iter([[0, 1], [2, 3]])
+
+    def __iter__(self):
+        return self.left
+
+    def __len__(self):
+        return 2
+
+
+# Going on -------------------------------------------------------------------------------------------------
+
+
+class Interrupted(Exception):
+    pass
+
+
+def run(folder, stop_before=None, **changes):
+    """Train the small model; raise `Interrupted` instead of taking a step, if one is given."""
+    model, taken = make_model(seed=changes.pop("model_seed", 0)), []
+    # An epoch has 10 batches, so 4 steps of 3, 3, 3 and 1 batches.
+    epochs, steps = divmod(stop_before - 1, 4) if stop_before else (1000, 0)
+    stop_at = 10 * epochs + 3 * steps
+
+    def loss_or_stop(model, batch):
+        if len(taken) == stop_at:
+            raise Interrupted
+        taken.append(batch)
+        return compute_loss(model, batch)
+
+    arguments = {"evaluate": evaluate, "checkpoint_folder": folder}
+    history = train(model, make_batches(), loss_or_stop, settings(**changes), **arguments)
+    return model, history, len(taken)
+
+
+def test_interrupted_and_gone_on_it_ends_with_the_same_bits(tmp_path, capsys):
+    model, expected, _ = run(tmp_path / "through")
+    with pytest.raises(Interrupted):
+        run(tmp_path / "broken", stop_before=23)
+    torch.manual_seed(99), random.seed(99), np.random.seed(99)
+    again, found, num_batches = run(tmp_path / "broken", model_seed=5)
+    assert "Going on from" in capsys.readouterr().err
+    assert num_batches == 5 * 10, "it goes on after step 20, the end of the fifth of ten epochs"
+    assert found == expected and digest(again) == digest(model)
+
+
+@pytest.mark.parametrize("checkpoint_every", [3, 7])
+def test_going_on_in_the_middle_of_an_epoch(tmp_path, checkpoint_every):
+    model, expected, _ = run(tmp_path / "through", checkpoint_every=checkpoint_every)
+    with pytest.raises(Interrupted):
+        run(tmp_path / "broken", stop_before=23, checkpoint_every=checkpoint_every)
+    assert (checkpoint_every * (22 // checkpoint_every)) % 4 != 0
+    again, found, _ = run(tmp_path / "broken", checkpoint_every=checkpoint_every)
+    assert found == expected and digest(again) == digest(model)
+
+
+def test_a_finished_run_returns_at_once(tmp_path):
+    model, expected, _ = run(tmp_path)
+    again, found, num_batches = run(tmp_path, model_seed=5)
+    assert num_batches == 0 and found == expected and digest(again) == digest(model)
+    assert not again.training
+
+
+def test_of_a_damaged_checkpoint_the_one_before_is_used(tmp_path):
+    model, expected, _ = run(tmp_path / "through")
+    with pytest.raises(Interrupted):
+        run(tmp_path / "broken", stop_before=23)
+    os.truncate(tmp_path / "broken" / "step-00000020" / "optimizer.pt", 1000)
+    with pytest.warns(UserWarning, match="step-00000020 is damaged .the content of optimizer.pt has changed"):
+        again, found, num_batches = run(tmp_path / "broken")
+    assert num_batches > 5 * 10
+    assert found == expected and digest(again) == digest(model)
+
+
+def test_other_settings_are_refused_and_named(tmp_path):
+    run(tmp_path)
+    with pytest.raises(CheckpointError) as caught:
+        run(tmp_path, learning_rate=0.03, seed=1)
+    assert "learning_rate was 0.02 and is 0.03; seed was 0 and is 1." in str(caught.value)
+    assert "checkpoint_folder" in str(caught.value)
+    with pytest.raises(CheckpointError, match="examples was 37 and is 30; batches was 10 and is 8"):
+        train(
+            make_model(), make_batches(num_examples=30), compute_loss, settings(), evaluate=evaluate,
+            checkpoint_folder=tmp_path,
+        )  # fmt: skip
+
+
+def test_another_model_is_refused(tmp_path):
+    run(tmp_path)
+    other = torch.nn.Sequential(torch.nn.Linear(6, 3))
+    with pytest.raises(CheckpointError, match="is of another model"):
+        train(other, make_batches(), compute_loss, settings(), evaluate=evaluate, checkpoint_folder=tmp_path)
+
+
+def test_a_full_disk_stops_the_run_and_the_next_one_goes_on(tmp_path, monkeypatch):
+    model, expected, _ = run(tmp_path / "through")
+    really_write = checkpoints._write
+
+    def write(path, content):
+        if "00000015" in str(path) and path.name == "optimizer.pt":
+            path.write_bytes(content[:100])
+            raise OSError(28, "No space left on device")
+        really_write(path, content)
+
+    monkeypatch.setattr(checkpoints, "_write", write)
+    with pytest.raises(CheckpointError, match=r"After step 15 .*No space left.*still step-00000010"):
+        run(tmp_path / "full")
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again, found, _ = run(tmp_path / "full")
+    assert found == expected and digest(again) == digest(model)
+
+
+def test_a_checkpoint_holds_weights_as_safetensors_and_nothing_that_runs(tmp_path):
+    import safetensors.torch
+
+    model, _, _ = run(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000035", "step-00000040"]
+    folder = tmp_path / "step-00000040"
+    weights = safetensors.torch.load_file(folder / "model.safetensors")
+    assert all(torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
+    torch.load(folder / "optimizer.pt", weights_only=True)
+    json.loads((folder / "run.json").read_text())
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "manifest.json",
+        "model.safetensors",
+        "optimizer.pt",
+        "run.json",
+    ]
+
+
+def test_tied_weights_are_stored(tmp_path):
+    def tied(seed):
+        torch.manual_seed(seed)
+        model = torch.nn.ModuleDict({"a": torch.nn.Linear(6, 6), "b": torch.nn.Linear(6, 6)})
+        model["b"].weight = model["a"].weight
+        return model
+
+    def loss_of(model, batch):
+        return F.cross_entropy(model["b"](model["a"](batch[0])), batch[1], reduction="sum"), len(batch[1])
+
+    first, second = tied(0), tied(1)
+    for model in (first, second):
+        train(model, make_batches(), loss_of, Settings(**PLAIN, max_steps=3), checkpoint_folder=tmp_path)
+    assert digest(first) == digest(second) and second["a"].weight is second["b"].weight
+
+
+def other_process(*arguments):
+    package = str(Path(loop.__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": package, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen([sys.executable, *arguments], env=environment, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_and_gone_on_it_ends_with_the_same_bits(tmp_path):
+    model, expected, _ = run(tmp_path / "through")
+    process = other_process(small_run.__file__, str(tmp_path / "killed"))
+    while not (tmp_path / "killed" / "step-00000020").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    process.stderr.close()
+    assert not (tmp_path / "killed" / "result.json").exists()
+    process = other_process(small_run.__file__, str(tmp_path / "killed"))
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0 and "Going on from" in errors, errors
+    result = json.loads((tmp_path / "killed" / "result.json").read_text())
+    assert result == {"weights": digest(model), "steps": expected.steps, "evaluations": expected.evaluations}
+
+
+@pytest.mark.slow
+def test_two_processes_do_what_one_does(tmp_path):
+    """Without dropout, which each process draws for itself. Epochs end with a step that has work for one."""
+    script = Path(__file__).with_name("two_processes.py")
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]  # As `accelerate launch`.
+    process = other_process(*launch, str(script), str(tmp_path))
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    one = make_model(dropout=0)
+    expected = train(
+        one,
+        make_batches(),
+        compute_loss,
+        settings(accumulation_steps=2),
+        evaluate=evaluate,
+        checkpoint_folder=tmp_path / "one",
+    )
+    results = [json.loads((tmp_path / f"result-{rank}.json").read_text()) for rank in (0, 1)]
+    assert results[0]["weights"] == results[1]["weights"]
+    for result in results:
+        assert result["devices"] == 2
+        for ours, theirs in zip(result["steps"], expected.steps, strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-4)
+        for ours, theirs in zip(result["evaluations"], expected.evaluations, strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-4)
+        assert result["again"] == result["weights"]
+        assert result["disk error"].startswith("CheckpointError: After step 5")
+
+
+# The progress bar -----------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """A stream that says it is a terminal."""
+
+    def __init__(self):
+        self.text = ""
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "environment", "is_shown"),
+    [(True, "0", True), (True, "1", False), (False, "0", False)],
+)
+def test_a_bar_is_for_those_who_watch(monkeypatch, capsys, is_terminal, environment, is_shown):
+    monkeypatch.setenv("BOOK_BUILD", environment)
+    if is_terminal:
+        monkeypatch.setattr(sys, "stderr", Terminal())
+    train(make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=3))
+    shown = sys.stderr.text if is_terminal else capsys.readouterr().err
+    assert ("3/3" in shown) == is_shown
+    assert is_shown or not shown
+
+
+def test_a_live_notebook_shows_a_bar_and_other_processes_do_not(monkeypatch):
+    class IPython:
+        @staticmethod
+        def get_ipython():
+            return type("Shell", (), {"kernel": object()})()
+
+    monkeypatch.setenv("BOOK_BUILD", "0")
+    monkeypatch.setitem(sys.modules, "IPython", IPython)
+    monkeypatch.setattr(loop, "tqdm", lambda steps, *args, **options: iter([*steps, "bar"]))
+    assert [*loop._progress(2, 4)] == [2, 3, "bar"]
+    monkeypatch.setenv("BOOK_BUILD", "1")
+    assert [*loop._progress(2, 4)] == [2, 3]
