@@ -19,11 +19,14 @@ ONE_THREAD = {
 os.environ.update(ONE_THREAD)  # read when the libraries are imported, so before the imports below
 sys.path.insert(0, str(FOLDER.parent))
 
-from benchmarks import tokenization  # noqa: E402
+from benchmarks import feature_extraction, tokenization  # noqa: E402
 from benchmarks.measure import Result  # noqa: E402
 
-TOPICS = {"Tokenization (chapter 03)": tokenization.results}
-PACKAGES = ("tokenizers", "regex")
+TOPICS = {
+    "Tokenization (chapter 03)": tokenization.results,
+    "Feature extraction (chapter 04)": feature_extraction.results,
+}
+PACKAGES = ("tokenizers", "regex", "torch", "transformers")
 
 
 def main() -> None:
@@ -43,7 +46,8 @@ def introduction() -> str:
 Written by `python benchmarks/run.py`: seconds of processor time, one thread, everything measured in the
 same run. The ratio says how many times as long the other way takes: above 1, ours is faster. A time only
 counts once both ways were seen to give the same result (but for the training of Unigram, where the two
-learn different pieces). The library does more at once: it also notes where in the text each word stands.
+learn different pieces). The Tokenizers library does more at once: it also notes where in the
+text each word stands.
 
 Python {platform.python_version()}, {versions}; a computer with {os.cpu_count()} cores.
 """

@@ -89,6 +89,7 @@ def _set_environment() -> None:
     if embedded:
         os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # A thread that waits leaves its core to others.
     warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm without ipywidgets: a plain bar
     if os.environ.get("BOOK_BUILD") == "1":  # A page is being made, on which a progress bar would stay.
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"

@@ -1,6 +1,7 @@
 """The command line of the book: `python tools/book.py COMMAND`. Needs only Python >= 3.11.
 
-Every command that needs packages first makes sure that `.venv` holds the pinned ones, then goes on inside it.
+Every command that needs packages first makes sure that `.venv` holds the pinned ones, then goes on inside it;
+`test-colab` does the same with `.venv-colab` and Colab's versions.
 """
 
 from __future__ import annotations  # so that an older Python reaches the message of `main`
@@ -14,6 +15,7 @@ from pathlib import Path
 COMMANDS = {
     "book": "install what is missing, execute the notebooks whose inputs changed, render the site",
     "test": "the book, and everything that is checked: style, unit tests, notebooks, the site in a browser",
+    "test-colab": "run every notebook as in Colab: its versions, from the set-up cell (3 GB to download)",
     "serve": "serve the rendered site on this computer",
     "lint": "check style and spelling only",
     "bench": "measure speed beside peers and write benchmarks/results.md",
@@ -31,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     options = parser().parse_args(arguments)
     if options.command == "help":
-        print("\n".join(f"  {name:7}{text}" for name, text in COMMANDS.items()))
+        print("\n".join(f"  {name:12}{text}" for name, text in COMMANDS.items()))
         return 0
     import environment  # not at the top: an older Python must reach the message above
 
@@ -39,7 +41,12 @@ def main(arguments: list[str] | None = None) -> int:
         return environment.clean()
     if options.command == "pins":
         return environment.compile_pins(environment.ROOT / "requirements.txt")
-    python = sys.executable if options.here else environment.ensure(newest=options.newest)
+    if options.here:
+        python = sys.executable
+    elif options.command == "test-colab":
+        python = environment.ensure_colab()
+    else:
+        python = environment.ensure(newest=options.newest)
     if python is None:
         return 1
     if Path(python) != Path(sys.executable):
@@ -64,7 +71,7 @@ def inside(options: argparse.Namespace) -> int:
     import commands
 
     try:
-        return getattr(commands, options.command)(newest=options.newest)
+        return getattr(commands, options.command.replace("-", "_"))(newest=options.newest)
     except commands.Failure as failure:
         print(f"\nfailed: {failure}", file=sys.stderr)
         return 1

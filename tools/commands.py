@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import address
+import colab
 import environment
 import execute
 import render
@@ -37,6 +38,15 @@ def test(newest: bool = False) -> int:
     book(newest)
     os.environ["BOOK_REQUIREMENTS"] = str(requirements(newest))
     _step("slow tests and the site in a browser", "pytest", "-m", "slow or site", "tests")
+    return 0
+
+
+def test_colab(newest: bool = False) -> int:
+    """Run every notebook from its set-up cell, on Colab's versions."""
+    try:
+        colab.run_all(say=_say)
+    except colab.ColabFailed as failed:
+        raise Failure(str(failed)) from failed
     return 0
 
 

@@ -22,10 +22,10 @@ import nbformat
 
 from paths import EXECUTED, PACKAGE, ROOT, WORK, notebooks
 
-CELL_TIMEOUT = 240  # seconds
+CELL_TIMEOUT = 600  # seconds
 FULL_CELL_TIMEOUT = 4 * 60 * 60  # seconds; with full resources a cell may train a large model on a processor
 HEARTBEAT = 20  # seconds without news, after which a line says what is still running
-PROCESSES = 2  # notebooks at a time; each runs on one thread, so that results do not depend on the others
+PROCESSES = 2  # notebooks at a time, those that run on one thread
 
 
 class NotebookFailed(Exception):
@@ -86,11 +86,32 @@ def execute_changed(requirements: Path, folder: Path = EXECUTED, say: Callable =
     if not stale:
         say("notebooks: nothing changed, nothing executed")
         return []
+    alone = [notebook for notebook in stale if takes_all_cores(notebook)]
+    side_by_side = [notebook for notebook in stale if notebook not in alone]
     say(f"notebooks: executing {len(stale)} of {len(keys)}, {PROCESSES} at a time")
     failures, start = [], time.monotonic()
-    with ThreadPoolExecutor(PROCESSES) as pool:
+    for batch, processes in ((side_by_side, PROCESSES), (alone, 1)):
+        failures += _execute_all(
+            {notebook: keys[notebook] for notebook in batch}, processes, folder, start, say
+        )
+    if failures:
+        raise NotebookFailed("\n".join(failures))
+    return [notebook.stem for notebook in stale]
+
+
+def takes_all_cores(notebook: Path) -> bool:
+    """Whether a notebook asks for more than one thread: then nothing runs beside it, or both would crawl."""
+    return re.search(r"device = setup\([^)]*threads=", notebook.read_text(encoding="utf-8")) is not None
+
+
+def _execute_all(
+    wanted: dict[Path, str], processes: int, folder: Path, start: float, say: Callable
+) -> list[str]:
+    """Run notebooks, so many at a time; the reports of those that failed."""
+    failures = []
+    with ThreadPoolExecutor(processes) as pool:
         running = {
-            pool.submit(_execute, notebook, keys[notebook], folder): notebook.stem for notebook in stale
+            pool.submit(_execute, notebook, wanted[notebook], folder): notebook.stem for notebook in wanted
         }
         while running:
             finished, _ = wait(running, timeout=HEARTBEAT, return_when=FIRST_COMPLETED)
@@ -101,9 +122,7 @@ def execute_changed(requirements: Path, folder: Path = EXECUTED, say: Callable =
                 name, (seconds, failure) = running.pop(future), future.result()
                 say(f"  {'FAILED' if failure else 'done':6} {name} in {seconds:.0f} s")
                 failures += [failure] if failure else []
-    if failures:
-        raise NotebookFailed("\n".join(failures))
-    return [notebook.stem for notebook in stale]
+    return failures
 
 
 def text_outputs(executed: Path) -> list[list[str]]:

@@ -208,7 +208,7 @@ def _resume(
         return History()
     history, generators = unpack(path, model, optimizer, conditions)
     set_generator_states(generators[PartialState().process_index])
-    if PartialState().is_main_process:
+    if PartialState().is_main_process and os.environ.get("BOOK_BUILD") != "1":
         print(f"Going on from {path}", file=sys.stderr)
     return history
 

@@ -16,7 +16,7 @@ from paths import ROOT
 def test_help_names_every_command(capsys):
     assert book.main([]) == 0
     shown = capsys.readouterr().out
-    assert re.findall(r"(?m)^  (\w+)", shown) == list(book.COMMANDS)
+    assert re.findall(r"(?m)^  ([\w-]+)", shown) == list(book.COMMANDS)
 
 
 def test_make_has_a_target_for_each_command():
@@ -56,6 +56,19 @@ def test_the_exit_code_of_the_inner_python_is_the_exit_code(monkeypatch, tmp_pat
     monkeypatch.setattr(environment, "ensure", lambda newest: str(python))
     assert book.main(["test", "--newest"]) == 42
     assert (tmp_path / "called").read_text().split()[1:] == ["test", "--here", "--newest"]
+
+
+def test_colab_has_an_environment_of_its_own(monkeypatch):
+    monkeypatch.setattr(environment, "ensure", lambda newest: pytest.fail("took the book's environment"))
+    monkeypatch.setattr(environment, "ensure_colab", lambda: sys.executable)
+    monkeypatch.setattr(commands.colab, "run_all", lambda say: say("ran"))
+    assert book.main(["test-colab"]) == 0
+
+    def fail(say):
+        raise commands.colab.ColabFailed("numpy 2.1.3, now 2.4.6")
+
+    monkeypatch.setattr(commands.colab, "run_all", fail)
+    assert book.main(["test-colab"]) == 1
 
 
 def test_a_failed_step_is_said_and_is_an_exit_code(monkeypatch, capsys):

@@ -43,6 +43,8 @@ class Machine:
         self.requirements = self.root / "requirements.txt"
         self.requirements.write_text("numpy==2.4.6\npandas==3.1.1\n")
         (self.root / "pyproject.toml").write_text("[project]\n")
+        self.colab_requirements = self.root / "colab.txt"
+        self.colab_requirements.write_text("numpy==2.1.3\n")
         self.venv = self.root / ".venv"
 
     def break_calls_with(self, argument: str | None) -> None:
@@ -69,7 +71,10 @@ def machine(tmp_path, monkeypatch) -> Machine:
     monkeypatch.setattr(environment, "ROOT", machine.root)
     monkeypatch.setattr(environment, "VENV", machine.venv)
     monkeypatch.setattr(environment, "VENV_NEWEST", machine.root / ".venv-newest")
+    monkeypatch.setattr(environment, "VENV_COLAB", machine.root / ".venv-colab")
     monkeypatch.setattr(environment, "REQUIREMENTS", machine.requirements)
+    monkeypatch.setattr(environment, "COLAB_REQUIREMENTS", machine.colab_requirements)
+    monkeypatch.setattr(environment, "COLAB_PYTHON", sys.version_info[:2])
     monkeypatch.setattr(
         environment, "NEWEST_REQUIREMENTS", machine.root / "build" / "requirements-newest.txt"
     )
@@ -172,11 +177,38 @@ def test_newest_versions_get_an_environment_of_their_own(machine):
     assert not machine.venv.exists()
 
 
+def test_colab_gets_an_environment_of_its_own_without_the_package(machine):
+    python = environment.ensure_colab()
+    assert python == str(machine.root / ".venv-colab" / "bin" / "python")
+    create, install = machine.calls()
+    assert create == f"-m venv --clear {machine.root / '.venv-colab'}"
+    assert install.endswith(f"-r {machine.colab_requirements}")
+    assert environment.ensure_colab() == python
+    assert machine.calls() == [] and not machine.venv.exists()
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_colab_gets_its_own_version_of_python_where_there_is_one(works, machine, monkeypatch, capfd):
+    """A command that a version manager put there may only say that it is not active."""
+    other = machine.folder / "python9.8"
+    other.write_text(f"#!/bin/sh\nexit {0 if works else 127}\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", str(machine.folder), prepend=":")
+    monkeypatch.setattr(environment, "COLAB_PYTHON", (9, 8))
+    taken = []
+    monkeypatch.setattr(environment, "_create", lambda folder, base: taken.append(base))
+    assert environment.ensure_colab() is None  # because nothing was created
+    assert taken == [str(other) if works else sys.executable]
+    assert ("no Python 9.8" in capfd.readouterr().out) is not works
+
+
 def test_clean_removes_what_was_made(machine, monkeypatch):
     build = machine.root / "build"
     (build / "html").mkdir(parents=True)
     monkeypatch.setattr(environment, "BUILD", build)
     environment.ensure()
+    environment.ensure_colab()
     assert environment.clean() == 0
-    assert sorted(path.name for path in machine.root.iterdir()) == ["pyproject.toml", "requirements.txt"]
+    left = {path.name for path in machine.root.iterdir()}
+    assert left == {"pyproject.toml", "requirements.txt", "colab.txt"}
     assert environment.clean() == 0
