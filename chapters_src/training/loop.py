@@ -239,6 +239,12 @@ def _check(
 ) -> None:
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ValueError("no parameter of the model has requires_grad: there is nothing to train")
+    made_in_vain = [name for name, parameter in model.named_parameters() if parameter.is_inference()]
+    if made_in_vain:  # PyTorch would leave them as they are, without a word.
+        raise ValueError(
+            f"made under torch.inference_mode(), which no gradient reaches: {', '.join(made_in_vain[:3])}. "
+            "Make these parameters outside of it"
+        )
     if settings.evaluate_every and evaluate is None:
         raise ValueError(f"evaluate_every={settings.evaluate_every}, but no function evaluate is given")
     if settings.checkpoint_every and checkpoint_folder is None:

@@ -305,6 +305,7 @@ class Endless(IterableDataset):
         ({"batches": make_batches(generator=torch.Generator())}, "generator of its own"),
         ({"model": torch.nn.ReLU()}, "requires_grad"),
         ({"model": make_model().requires_grad_(False)}, "requires_grad"),
+        ({"model": torch.inference_mode()(make_model)()}, "inference_mode.*no gradient reaches"),
         ({"compute_loss": lambda m, b: (compute_loss(m, b)[0], 0)}, "step 1: compute_loss counted no items"),
         ({"compute_loss": lambda m, b: (m(b[0]).sum(1), len(b))}, r"compute_loss gave \(4,\) and 2"),
         ({"compute_loss": lambda m, b: (compute_loss(m, b)[0], -4)}, r"compute_loss gave \(\) and -4"),
