@@ -28,7 +28,6 @@ pytestmark = [
 SECONDS = {"05": 240, "09": 240, "12": 240, "14": 240}  # the chapters that train; every other notebook:
 OTHER_SECONDS = 120
 STEP_SECONDS = 0.33  # fine-tuning step of the encoder there: 32 messages of 24 tokens, two threads
-NOISE = 1.5  # A shared computer is not equally fast while it executes and while it is measured.
 REQUIREMENTS = Path(os.environ.get("BOOK_REQUIREMENTS", ROOT / "requirements.txt"))
 PICTURES = {"image/png", "image/jpeg", "image/svg+xml"}
 
@@ -78,7 +77,7 @@ def slowness() -> float:
 
 
 def test_ran_within_its_budget(notebook, executed, slowness):
-    limit = SECONDS.get(notebook.name[:2], OTHER_SECONDS) * slowness * NOISE
+    limit = SECONDS.get(notebook.name[:2], OTHER_SECONDS) * slowness
     seconds = execute.record(notebook)["seconds"]
     print(f"{notebook.stem}: {seconds:.0f} of {limit:.0f} s, on a computer {slowness:.1f} times as slow")
     assert seconds <= limit
