@@ -13,13 +13,14 @@ class Result:
     """One line of the table: the same work done in two ways."""
 
     what: str  # what was done, to how much
-    ours: float  # seconds of processor time
+    ours: float  # seconds, or what `unit` says
     compared_with: str  # the other way
-    theirs: float  # seconds of processor time
+    theirs: float  # likewise
+    unit: str = "s"
 
     @property
     def ratio(self) -> float:
-        """How many times as long the other way takes."""
+        """How many times as much the other way takes."""
         return self.theirs / self.ours
 
 

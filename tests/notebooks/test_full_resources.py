@@ -20,7 +20,9 @@ import execute
 from chapters_src import resources
 from paths import NOTEBOOKS, ROOT
 
-CHAPTERS = {chapter: next(NOTEBOOKS.glob(f"{chapter}_*.ipynb"), None) for chapter in ("03", "04", "05")}
+CHAPTERS = {
+    chapter: next(NOTEBOOKS.glob(f"{chapter}_*.ipynb"), None) for chapter in ("03", "04", "05", "07", "08")
+}
 SOURCES = {**resources.CHECKPOINTS, **resources.DATA_SETS}
 REQUIREMENTS = Path(os.environ.get("BOOK_REQUIREMENTS", ROOT / "requirements.txt"))
 

@@ -1,5 +1,6 @@
 """What a reader does: search, switch the theme, follow links, and use an attention view."""
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,11 +93,11 @@ def pages_of(site: Path) -> list[Path]:
 
 
 class View:
-    """BertViz's head view on a page."""
+    """BertViz's head view on a page: the first view, or that of another number."""
 
-    def __init__(self, tab: Tab):
+    def __init__(self, tab: Tab, number: int = 0):
         self.page: Page = tab.page
-        self.root: Locator = tab.page.locator("[id^='bertviz-']").first
+        self.root: Locator = tab.page.locator("[id^='bertviz-']").nth(number)
         self.root.scroll_into_view_if_needed()
         expect(self.root.locator("svg")).to_be_visible()
         self.menu = self.root.locator("select#layer")
@@ -182,3 +183,179 @@ def test_the_keyboard_reaches_the_layer_menu(view):
     view.page.keyboard.press("ArrowUp")
     assert view.menu.input_value() == str(int(layer) - 1)
     assert view.lines() != before
+
+
+# --- The views of chapter 07: head, model and neuron views, by mouse and by finger.
+
+CHAPTER_07 = "notebooks/07_attention_from_scratch.html"
+FLIES = {"head": 0, "model": 1, "neuron": 3}  # the neuron view is that of the second sentence
+PATRICK = {"head": 4, "model": 5, "neuron": 6}
+MAX_VIEW = 400_000  # bytes of one view in the page
+NOT_DOUBLE = 600  # milliseconds after which another click is one of its own
+
+
+class Hand:
+    """Points and clicks, with a mouse or with a finger."""
+
+    def __init__(self, tab: Tab, touches: bool):
+        self.tab, self.touches = tab, touches
+
+    def point_at(self, place: Locator) -> None:
+        place.tap() if self.touches else place.hover()
+
+    def leave(self) -> None:
+        self.point_at(self.tab.page.locator("main h1").last)
+
+    def click(self, place: Locator) -> None:
+        place.tap() if self.touches else place.click()
+        self.tab.page.wait_for_timeout(NOT_DOUBLE)
+
+
+@pytest.fixture(scope="module")
+def tabs(open_tab) -> Iterator[dict[bool, Tab]]:
+    """Chapter 07 as a mouse sees it (False) and as a finger does (True)."""
+    tabs = {touches: open_tab("file", CHAPTER_07, has_touch=touches) for touches in (False, True)}
+    yield tabs
+    for tab in tabs.values():
+        tab.page.context.close()
+
+
+@pytest.fixture(params=[False, True], ids=["mouse", "finger"])
+def hand(tabs, request) -> Iterator[Hand]:
+    tab = tabs[request.param]
+    yield Hand(tab, request.param)
+    assert tab.foreign == tab.failed == tab.errors == []
+
+
+@pytest.fixture
+def finger(tabs) -> Hand:
+    return Hand(tabs[True], touches=True)
+
+
+def part(hand: Hand, number: int, within: str = "") -> Locator:
+    """A view of the page, or a part of it."""
+    view = hand.tab.page.locator("[id^='bertviz-']").nth(number)
+    view.scroll_into_view_if_needed()
+    return view.locator(within) if within else view
+
+
+def token(place: Locator, text: str) -> Locator:
+    """The first token with this text."""
+    return place.locator("text").get_by_text(text, exact=True).first
+
+
+def rows(place: Locator) -> list[int]:
+    """Which tokens' lines are drawn, in a model or neuron view."""
+    return place.locator(".attn-line-group").evaluate_all(
+        "groups => groups.flatMap((group, i) => +getComputedStyle(group).opacity ? [i] : [])"
+    )
+
+
+def test_every_view_of_chapter_07_is_small(site):
+    page = BeautifulSoup((site / CHAPTER_07).read_text(encoding="utf-8"), "html.parser")
+    views = [cell for cell in page.select("div.cell") if cell.select("[id^='bertviz-']")]
+    assert len(views) == 7
+    assert [size for cell in views if (size := len(str(cell).encode())) > MAX_VIEW] == []
+
+
+@pytest.mark.parametrize("number", [FLIES["head"], PATRICK["head"]])
+def test_the_head_views_of_chapter_07_react(hand, number):
+    view = View(hand.tab, number)
+    texts = view.root.locator("#left text").all_text_contents()
+    before = view.lines()
+    asked = texts[3]
+    hand.point_at(view.token(asked))
+    assert {left for _, left, _, _ in view.lines()} == {texts.index(asked)}
+    hand.click(view.colours.nth(7))
+    assert len(view.heads()) == 2
+    hand.click(view.colours.nth(7))
+    hand.leave()
+    assert view.lines() == before
+
+
+def test_two_taps_on_a_colour_box_leave_only_its_head(finger):
+    view = View(finger.tab, PATRICK["head"])
+    expect(view.root.locator("svg")).to_have_css("touch-action", "manipulation")  # no zooming instead
+    for head in (5, 1):
+        box = view.colours.nth(head).bounding_box()
+        for _ in range(2):
+            finger.tab.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        assert view.heads() == {head}
+
+
+@pytest.mark.parametrize(
+    ("number", "layer", "head", "text"), [(FLIES["model"], 5, 2, "flies"), (PATRICK["model"], 3, 1, "he")]
+)
+def test_the_model_views_open_a_head(hand, number, layer, head, text):
+    view = part(hand, number)
+    pictures = view.locator("svg > g:has(> .attn_background)")
+    assert pictures.count() == 6 * 12
+    clickable = pictures.nth(12 * layer + head).locator("> rect").last
+    hand.click(clickable)
+    expect(view.get_by_text(f"Layer {layer}, Head {head}")).to_be_visible()
+    left = view.locator("g.detail").first
+    texts = left.locator("text").all_text_contents()
+    assert rows(view) == list(range(len(texts)))
+    hand.point_at(token(left, text))
+    assert rows(view) == [texts.index(text)]
+    hand.click(clickable)
+    assert view.locator(".detail").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(2, "flies"), (FLIES["neuron"], "flies"), (PATRICK["neuron"], "he")]
+)
+def test_the_neuron_views_open_a_query(hand, number, text):
+    view = part(hand, number)
+    small, large = view.locator("#collapsed"), view.locator("#expanded")
+    texts = small.locator("#leftText text").all_text_contents()
+    i = texts.index(text)
+    hand.point_at(token(small.locator("#leftText"), text))
+    assert rows(small) == [i]
+    hand.click(small.locator("#leftText rect:not(.highlight)").nth(i))  # the plus sign
+    expect(large).to_have_css("visibility", "visible")
+    scores = [math.exp(score) for score in large.locator(".dotproduct").evaluate_all(VALUES)]
+    weights = large.locator("#rightText .highlight").evaluate_all(SHADES)
+    assert weights == pytest.approx([score / sum(scores) for score in scores], abs=0.05)
+    hand.point_at(token(large.locator("#leftText"), texts[0]))
+    assert large.locator("#rightText .highlight").evaluate_all(SHADES) != weights
+    hand.click(large.locator("#leftText rect:not(.highlight)").nth(0))  # the minus sign
+    expect(large).to_have_css("visibility", "hidden")
+    layer = view.locator("select#layer")
+    assert layer.get_attribute("aria-label") == "layer"
+    assert view.locator("select#att_head").get_attribute("aria-label") == "head"
+    hand.leave()
+    assert rows(small) == list(range(len(texts)))
+    lines = small.locator("line").evaluate_all(OPACITIES)
+    layer.select_option("0")
+    assert small.locator("line").evaluate_all(OPACITIES) != lines
+
+
+VALUES = "boxes => boxes.map(box => +box.dataset.value)"
+SHADES = "marks => marks.map(mark => +getComputedStyle(mark).opacity)"
+OPACITIES = "lines => lines.map(line => line.getAttribute('stroke-opacity') || line.style.strokeOpacity)"
+
+
+@pytest.mark.parametrize("kind", ["head", "neuron"])
+def test_a_finger_points_while_it_is_down(finger, kind):
+    """Before it is lifted, there are no mouse events: the views would not notice."""
+    view = part(finger, PATRICK[kind])
+    place = token(view.locator("#left" if kind == "head" else "#collapsed #leftText"), "he")
+    place.scroll_into_view_if_needed()
+    box = place.bounding_box()
+    point = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    session = finger.tab.page.context.new_cdp_session(finger.tab.page)
+
+    def shown() -> int:
+        if kind == "head":
+            return len({left for _, left, _, _ in View(finger.tab, PATRICK["head"]).lines()})
+        return len(rows(view.locator("#collapsed")))
+
+    finger.leave()
+    place.scroll_into_view_if_needed()
+    everything = shown()
+    session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [point]})
+    assert shown() == 1 < everything
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    finger.leave()
+    assert shown() == everything

@@ -10,6 +10,9 @@ from pathlib import Path
 
 BERTVIZ = re.compile(r"id=['\"]?bertviz-")
 FOREIGN_SCRIPT = re.compile(r"<script[^>]*\ssrc=['\"]https?://[^>]*></script>")
+# When a neuron view opens, it looks for its own picture without saying in which view; on a page with several
+# it would find that of the first, and stay empty itself until the mouse moves.
+ANY_VIEW, OWN_VIEW = 'd3.select("#vis")', "d3.select(`#${config.rootDivId} #vis`)"
 EMPTY_OUTPUT = re.compile(r'<div class="output text_html">\s*</div>')
 STATIC = ("d3.min.js", "jquery.min.js")
 
@@ -20,7 +23,7 @@ def prepare_page(app, pagename, templatename, context, doctree):
     context["script_files"] = [s for s in context.get("script_files", []) if "://" not in str(_source(s))]
     if not BERTVIZ.search(body):
         return
-    body = EMPTY_OUTPUT.sub("", FOREIGN_SCRIPT.sub("", body))
+    body = EMPTY_OUTPUT.sub("", FOREIGN_SCRIPT.sub("", body)).replace(ANY_VIEW, OWN_VIEW)
     pathto = context["pathto"]
     scripts = [pathto(f"_static/vendor/{name}", 1) for name in STATIC]
     shim = (Path(__file__).parent / "bertviz_offline.js").read_text()

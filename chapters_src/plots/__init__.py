@@ -1,0 +1,26 @@
+"""How this book draws: one matplotlib style, charts, tokens as coloured chips, and diagrams.
+
+`style` holds the colours, `charts` what the chapters that train draw, `chips` the tokens of chapter 03, and
+`diagrams`, drawn with `drawing`, the parts of a transformer. All of it reads on a light page as on a dark
+one, and colour is never the only cue.
+"""
+
+from chapters_src.plots import diagrams
+from chapters_src.plots.charts import confusion_matrix, loss_curves, reliability_diagram
+from chapters_src.plots.chips import MAX_CHIPS, TokenChips, token_chips
+from chapters_src.plots.style import INK, PALETTE, PANEL, SEQUENTIAL, use_style
+
+__all__ = [
+    "INK",
+    "MAX_CHIPS",
+    "PALETTE",
+    "PANEL",
+    "SEQUENTIAL",
+    "TokenChips",
+    "confusion_matrix",
+    "diagrams",
+    "loss_curves",
+    "reliability_diagram",
+    "token_chips",
+    "use_style",
+]

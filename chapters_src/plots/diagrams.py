@@ -1,0 +1,331 @@
+"""The parts of a transformer as diagrams: an encoder layer, a decoder layer, and the whole model. Chapter 08.
+
+They are read from top to bottom. The thick line is the residual stream: what a layer is given goes past its
+parts, and each part adds to it. After figure 1 of Vaswani et al. (2017), https://arxiv.org/abs/1706.03762;
+with the normalisation first, after figure 1 of Xiong et al. (2020), https://arxiv.org/abs/2002.04745.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from chapters_src.plots.drawing import LINE_HEIGHT, Box, Diagram, Line, Point, Span
+
+_WIDTH = 420
+_MARGIN = 4
+_GAP = 22  # Between a box and the next one below it: room for an arrow.
+_SHORT_GAP = 16  # The same inside a part.
+_RADIUS = 11  # Of the circles that add.
+_NORM = ("LayerNorm", "")
+_STATES = ("hidden_states", "(B, T, d_model)")
+_MEMORY = ("memory", "(B, S, d_model)")
+_LETTERS = "B: texts in the batch, T: tokens of a text, H: attention heads"
+_SEES_ALL, _SEES_PAST = "no weight on padding", "no weight on later tokens or padding"
+
+
+def encoder_layer(norm_first: bool = True) -> Diagram:
+    """Draw an encoder layer: self-attention, then the feed-forward part.
+
+    Args:
+        norm_first: whether each part sees normalised states (pre-norm), or the sum behind it is normalised
+            (post-norm), as `Config` has it.
+
+    Returns:
+        A diagram that a notebook draws, and that readers of the site can zoom.
+    """
+    sheet = Diagram(
+        title=f"Encoder layer, {_order(norm_first)}",
+        description=_layer_in_words(
+            norm_first,
+            "self-attention, where a token sees all tokens but padding",
+            "the feed-forward part, for each token by itself",
+        ),
+        caption=f"An encoder layer, {_order(norm_first)}. The thick line is the residual stream. {_LETTERS}.",
+        width=_WIDTH,
+    )
+    stack = _layer(sheet, norm_first)
+    stack.add(_self_attention("Self-attention", _SEES_ALL))
+    stack.add(_feed_forward)
+    stack.pass_through("data", _STATES)
+    return sheet
+
+
+def decoder_layer(norm_first: bool = True) -> Diagram:
+    """Draw a decoder layer: masked self-attention, attention to the encoder, then the feed-forward part.
+
+    Args and Returns: as for `encoder_layer`.
+    """
+    sheet = Diagram(
+        title=f"Decoder layer, {_order(norm_first)}",
+        description=_layer_in_words(
+            norm_first,
+            "masked self-attention, where a token sees itself and those before it",
+            "cross-attention, whose query is made of the residual stream, and whose key and value are made "
+            "of the memory: what the encoder gave, of shape (B, S, d_model)",
+            "the feed-forward part, for each token by itself",
+        ),
+        caption=(
+            f"A decoder layer, {_order(norm_first)}. The thick line is the residual stream, the dashed ones "
+            f"come from the encoder. {_LETTERS}, S: tokens of the text in the encoder."
+        ),
+        width=_WIDTH,
+    )
+    stack = _layer(sheet, norm_first)
+    stack.add(_self_attention("Masked self-attention", _SEES_PAST))
+    memory = sheet.box("data", (188, 416), stack.bottom + _GAP, _MEMORY)
+    stack.add(_cross_attention(memory), beside=memory)
+    stack.add(_feed_forward)
+    stack.pass_through("data", _STATES)
+    return sheet
+
+
+def encoder_decoder(norm_first: bool = True) -> Diagram:
+    """Draw the whole model: an encoder, a decoder that attends to it, and a head.
+
+    Args and Returns: as for `encoder_layer`.
+    """
+    last_norm = "One more normalisation follows the last layer. " if norm_first else ""
+    sheet = Diagram(
+        title=f"Encoder-decoder, {_order(norm_first)}",
+        description=(
+            "On the left the encoder: source ids of shape (B, S) are embedded, with their positions; then "
+            "come num_layers encoder layers, each with self-attention and a feed-forward part. "
+            f"{last_norm}What comes out is the memory, of shape (B, S, d_model). On the right the decoder: "
+            "target ids of shape (B, T) are embedded, with their positions; then come num_layers decoder "
+            "layers, each with masked self-attention, cross-attention to the memory, and a feed-forward "
+            f"part. {last_norm}The head, a linear layer that may share the matrix of the embedding, makes "
+            "logits of shape (B, T, vocab_size)."
+        ),
+        caption=(
+            f"A whole encoder-decoder, {_order(norm_first)}. Thick lines are the residual streams, dashed is "
+            "what comes from the encoder. B: pairs of texts in the batch, S: tokens of a source, T: tokens "
+            "of a target."
+        ),
+        width=_WIDTH,
+    )
+    encoder = _Stack(sheet, norm_first, stream=22, entry=124, parts=(54, 194), whole=(12, 194))
+    encoder.begin(("source ids", "(B, S)"))
+    encoder.pass_through("lookup", ("Embedding", "+ positions"), ("", "(B, S, d_model)"), arrow="flow")
+    with encoder.frame((4, 202), 36, ("Encoder layer", ""), ("", "× num_layers")):
+        encoder.add(_brief("attention", "Self-attention", "padding mask"))
+        encoder.add(_brief("feed_forward", "Feed-forward", "each token by itself"))
+    if norm_first:
+        encoder.pass_through("norm", _NORM)
+    memory = encoder.pass_through("data", _MEMORY)
+
+    decoder = _Stack(sheet, norm_first, stream=398, entry=296, parts=(226, 366), whole=(226, 408))
+    decoder.begin(("target ids", "(B, T)"))
+    decoder.pass_through("lookup", ("Embedding", "+ positions"), ("", "(B, T, d_model)"), arrow="flow")
+    with decoder.frame((218, 416), 8, ("Decoder layer", ""), ("", "× num_layers")):
+        decoder.add(_brief("attention", "Self-attention", "causal + padding mask"))
+        decoder.add(_brief("attention", "Cross-attention", "source padding mask", memory))
+        decoder.add(_brief("feed_forward", "Feed-forward", "each token by itself"))
+    if norm_first:
+        decoder.pass_through("norm", _NORM)
+    decoder.pass_through("lookup", ("Head", "linear"), ("", "may share the embedding"))
+    decoder.pass_through("data", ("logits", "(B, T, vocab_size)"), arrow="flow")
+    return sheet
+
+
+# A part is drawn below a height; an arrow leads from a point to it. It gives its last box and where it ends.
+_Part = Callable[["_Stack", float, Point], tuple[Box, float]]
+
+
+@dataclass
+class _Stack:
+    """Parts drawn one below the other, beside the residual stream that goes past them."""
+
+    sheet: Diagram
+    norm_first: bool
+    stream: float  # Where the residual stream goes down.
+    entry: float  # Where the arrow from a norm to its part goes down.
+    parts: Span
+    whole: Span  # Of what the stream itself goes through.
+    states: Box = field(init=False)  # Where the stream comes from.
+    bottom: float = field(init=False)
+
+    def begin(self, line: Line) -> None:
+        """Draw what goes in."""
+        self.states = self.sheet.box("data", self.whole, _MARGIN, line)
+        self.bottom = self.states.bottom
+
+    def pass_through(self, kind: str, *lines: Line, arrow: str = "residual") -> Box:
+        """Lead the stream, or what is not yet or no more the stream, into a box."""
+        box = self.sheet.box(kind, self.whole, self.bottom + _GAP, *lines)
+        self.sheet.arrow(arrow, (self.stream, self.states.bottom), (self.stream, box.top))
+        self.states, self.bottom = box, box.bottom
+        return box
+
+    def add(self, part: _Part, beside: Box | None = None) -> None:
+        """Draw a part, its norm, and the circle that adds what it made to the stream."""
+        sheet, source, fork = self.sheet, self.states, (self.stream, self.states.bottom)
+        top = self.bottom + _GAP if beside is None else beside.top
+        if self.norm_first:
+            right = self.parts[1] if beside is None else beside.left - 12
+            norm = sheet.box("norm", (self.parts[0], right), top, _NORM)
+            sheet.arrow("flow", fork, (self.stream, norm.middle[1]), (self._near(norm), norm.middle[1]))
+            last, bottom = part(self, norm.bottom + _SHORT_GAP, (self.entry, norm.bottom))
+        else:
+            last, bottom = part(self, top if beside is None else beside.bottom + _SHORT_GAP, fork)
+        middle = last.middle[1]
+        circle = (self.stream - _RADIUS, self.stream + _RADIUS)
+        total = sheet.box("add", circle, middle - _RADIUS, height=2 * _RADIUS)
+        towards = total.right if self.stream < last.left else total.left
+        sheet.arrow("flow", (self._near(last), middle), (towards, middle))
+        sheet.arrow("residual", (self.stream, source.bottom), (self.stream, total.top))
+        self.states, self.bottom = total, bottom
+        if not self.norm_first:
+            self.pass_through("norm", _NORM)
+
+    @contextmanager
+    def frame(self, span: Span, indent: float, *lines: Line) -> Iterator[None]:
+        """Draw a frame around what is added within."""
+        top = self.bottom + _GAP
+        self.bottom = top + LINE_HEIGHT * len(lines) - 4
+        yield
+        self.bottom += 12
+        self.sheet.box("frame", span, top, *lines, height=self.bottom - top, indent=indent)
+
+    def _near(self, box: Box) -> float:
+        """The side of a box that faces the stream."""
+        return box.left if self.stream < box.left else box.right
+
+
+def _layer(sheet: Diagram, norm_first: bool) -> _Stack:
+    stack = _Stack(sheet, norm_first, stream=26, entry=68, parts=(50, 416), whole=(4, 416))
+    stack.begin(_STATES)
+    return stack
+
+
+def _self_attention(title: str, mask: str) -> _Part:
+    """Attention whose query, key and value are all made of what the arrow brings."""
+
+    def draw(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
+        inputs = _query_key_value(stack, top, "T")
+        _lead(stack, start, *inputs)
+        return _attention(stack, top, inputs, (title, "num_heads side by side"), mask, "T")
+
+    return draw
+
+
+def _cross_attention(memory: Box) -> _Part:
+    """Attention whose key and value are made of the memory, a box right above."""
+
+    def draw(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
+        inputs = _query_key_value(stack, top, "S")
+        _lead(stack, start, inputs[0])
+        for box in inputs[1:]:
+            x = box.middle[0]
+            stack.sheet.arrow("memory", (x, memory.bottom), (x, box.top))
+        return _attention(stack, top, inputs, ("Cross-attention", ""), _SEES_ALL, "S")
+
+    return draw
+
+
+def _query_key_value(stack: _Stack, top: float, keys: str) -> list[Box]:
+    left, right = _inside(stack)
+    gap = 6
+    width = (right - left - 2 * gap) / 3
+    boxes = []
+    for i, name in enumerate(("query", "key", "value")):
+        x = left + i * (width + gap)
+        shape = f"(B, H, {keys if i else 'T'}, head_dim)"
+        boxes.append(stack.sheet.box("attention", (x, x + width), top + 46, (name, "linear"), ("", shape)))
+    return boxes
+
+
+def _attention(
+    stack: _Stack, top: float, inputs: list[Box], title: Line, mask: str, keys: str
+) -> tuple[Box, float]:
+    """Draw the rest of an attention part, below query, key and value, and the frame around it."""
+    sheet, inside, (query, key, value) = stack.sheet, _inside(stack), inputs
+    scores = sheet.box(
+        "attention",
+        (query.left, key.right),
+        query.bottom + _SHORT_GAP,
+        ("softmax of the scores", ""),
+        ("", "query · keyᵀ / √head_dim"),
+        ("", mask),
+    )
+    mixed = sheet.box(
+        "attention",
+        inside,
+        scores.bottom + _SHORT_GAP,
+        ("attn_weights · value", f"(B, H, T, {keys}) · (B, H, {keys}, head_dim)"),
+    )
+    output = sheet.box(
+        "attention", inside, mixed.bottom + _SHORT_GAP, ("join the heads, linear", "(B, T, d_model)")
+    )
+    for above, below in ((query, scores), (key, scores), (scores, mixed), (value, mixed), (mixed, output)):
+        x = above.middle[0]
+        sheet.arrow("flow", (x, above.bottom), (x, below.top))
+    return output, _close(stack, top, output, title)
+
+
+def _feed_forward(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
+    """Two linear layers with an activation between them."""
+    sheet, inside = stack.sheet, _inside(stack)
+    up = sheet.box("feed_forward", inside, top + 46, ("linear", "(B, T, feed_forward_width)"))
+    active = sheet.box("feed_forward", inside, up.bottom + _SHORT_GAP, ("activation", "ReLU or GELU"))
+    down = sheet.box("feed_forward", inside, active.bottom + _SHORT_GAP, ("linear", "(B, T, d_model)"))
+    _lead(stack, start, up)
+    for above, below in ((up, active), (active, down)):
+        x = above.middle[0]
+        sheet.arrow("flow", (x, above.bottom), (x, below.top))
+    return down, _close(stack, top, down, ("Feed-forward", "each token by itself"))
+
+
+def _brief(kind: str, title: str, note: str, memory: Box | None = None) -> _Part:
+    """A part as one box; what comes from the memory enters it between the stacks."""
+
+    def draw(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
+        top += 0 if stack.norm_first else _RADIUS  # Without a norm above, the arrow needs the room.
+        box = stack.sheet.box(kind, stack.parts, top, (title, ""), ("", note))
+        _lead(stack, start, box)
+        if memory is not None:
+            between, middle = _WIDTH / 2, box.middle[1]
+            corners = ((between, memory.middle[1]), (between, middle))
+            stack.sheet.arrow("memory", (memory.right, memory.middle[1]), *corners, (box.left, middle))
+        return box, box.bottom
+
+    return draw
+
+
+def _lead(stack: _Stack, start: Point, *boxes: Box) -> None:
+    """Draw an arrow from a point to the middle of each box, down, across and down again."""
+    for box in boxes:
+        x, level = box.middle[0], box.top - 13
+        stack.sheet.arrow("flow", start, (start[0], level), (x, level), (x, box.top))
+
+
+def _close(stack: _Stack, top: float, last: Box, title: Line) -> float:
+    """Draw the frame around a part; gives where it ends."""
+    bottom = last.bottom + 10
+    stack.sheet.box("frame", stack.parts, top, title, height=bottom - top, indent=30)
+    return bottom
+
+
+def _inside(stack: _Stack) -> Span:
+    return stack.parts[0] + 6, stack.parts[1] - 6
+
+
+def _order(norm_first: bool) -> str:
+    return "normalisation first (pre-norm)" if norm_first else "normalisation last (post-norm)"
+
+
+def _layer_in_words(norm_first: bool, *parts: str) -> str:
+    """Tell what a layer does, for those who cannot see it."""
+    how = (
+        "normalises what is in the stream and adds what it makes of it to the stream"
+        if norm_first
+        else "adds what it makes of the stream to the stream, and then the sum is normalised"
+    )
+    numbered = "; ".join(f"{i}. {part}" for i, part in enumerate(parts, 1))
+    return (
+        "From top to bottom: hidden_states of shape (B, T, d_model) enter the residual stream. "
+        f"Each part {how}. The parts are: {numbered}. Out come hidden_states of the same shape. "
+        "Attention makes query, key and value with linear layers, takes the softmax of the scores, "
+        "query · keyᵀ / √head_dim, sums the values with these weights, joins the heads and ends with a "
+        "linear layer. The feed-forward part is a linear layer to feed_forward_width, an activation, and a "
+        "linear layer back to d_model."
+    )

@@ -1,0 +1,142 @@
+"""Copying the library's weights to their places in our modules, and telling what does not fit."""
+
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+
+import torch
+from torch import Tensor, nn
+from transformers import PretrainedConfig
+
+from chapters_src.attention import MultiHeadAttention
+from chapters_src.pretrained.names import LEFT_OUT, NAMES, PREFIXES
+from chapters_src.pretrained.shapes import BUILDERS
+from chapters_src.transformer import EncoderDecoder, sinusoidal_positions
+
+# Our names of an embedding that both stacks use; the library may call it `shared`.
+_SHARED = {"encoder.embedding.tokens.weight", "decoder.embedding.tokens.weight"}
+
+
+def from_library(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> nn.Module:
+    """Make the model of ours that computes what a model of the Transformers library computes.
+
+    Its weights are copies, in float32 whatever they were. Its dropout is the library's for hidden states and
+    for attention weights; other kinds of dropout, which a few models have in training, are not taken over.
+
+    Args:
+        config: the library's configuration; `model_type` is one of those in `NAMES`.
+        tensors: the weights by the library's names, as `state_dict()` gives them, of the body or of the model
+            with its language-model head. What `LEFT_OUT` lists may be there and is not used.
+
+    Returns:
+        An `Encoder` (BERT), a `LanguageModel` (GPT-2, Llama) or an `EncoderDecoder` (BART, Marian), in
+        evaluation mode.
+
+    Raises:
+        ValueError: a kind of model or a setting that ours does not have; or tensors that are missing, left
+            over, of another shape or not of floating point. The message names each.
+    """
+    if config.model_type not in BUILDERS:
+        raise ValueError(f"model_type={config.model_type!r}: known are {', '.join(BUILDERS)}")
+    model = BUILDERS[config.model_type](config)
+    _pour(model, config, _by_bare_name(config, tensors))
+    return model.eval()
+
+
+def _by_bare_name(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Take the prefix off the names; and older BERT files call a norm's weight gamma and its bias beta."""
+    bare: dict[str, Tensor] = {}
+    for full, tensor in tensors.items():
+        name = full.removeprefix(PREFIXES[config.model_type])
+        if config.model_type == "bert":
+            name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
+            name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+        if name in bare:
+            raise ValueError(f"two tensors for {name}: {full} is the second; leave one out")
+        bare[name] = tensor
+    return bare
+
+
+def _pour(model: nn.Module, config: PretrainedConfig, tensors: dict[str, Tensor]) -> None:
+    """Copy each tensor to its place in the model, and name all that do not fit."""
+    tensors = _computed(model, config) | tensors
+    used, problems = set(), []
+    for ours, place, names in _places(model, config.model_type):
+        present = [name for name in names if name in tensors]
+        used.update(present)
+        if not present:
+            problems.append(f"missing: {' or '.join(names)}, for our {ours} {tuple(place.shape)}")
+        for name in present:
+            changed = _in_our_form(config.model_type, name, tensors[name])
+            if changed.shape != place.shape:
+                problems.append(
+                    f"misshapen: {name} {tuple(tensors[name].shape)} gives {tuple(changed.shape)} for our "
+                    f"{ours}, where {tuple(place.shape)} is needed"
+                )
+            elif not changed.is_floating_point():
+                problems.append(f"not floating point: {name} {tuple(changed.shape)} is {changed.dtype}")
+            elif name == present[0]:
+                place.detach().copy_(changed)
+            elif not torch.equal(place.detach(), changed.to(place)):
+                problems.append(f"tied, so they should be equal, and are not: {present[0]} and {name}")
+    known = LEFT_OUT[config.model_type]
+    for name in tensors.keys() - used:
+        if not any(fnmatchcase(name, pattern) for pattern in known):
+            problems.append(f"left over: {name} {tuple(tensors[name].shape)}")
+    if problems:
+        raise ValueError(
+            f"these weights do not fit the {config.model_type} model that the configuration describes:\n  "
+            + "\n  ".join(sorted(problems))
+        )
+
+
+def _computed(model: nn.Module, config: PretrainedConfig) -> dict[str, Tensor]:
+    """Give what the library computes where a file does not have it."""
+    if not isinstance(model, EncoderDecoder):
+        return {}
+    computed = {"final_logits_bias": torch.zeros(1, model.decoder.config.vocab_size)}
+    if config.model_type == "marian":
+        table = sinusoidal_positions(config.max_position_embeddings, config.d_model)
+        halves = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)  # All sines, then all cosines.
+        computed |= {f"{side}.embed_positions.weight": halves for side in ("encoder", "decoder")}
+    return computed
+
+
+def _places(model: nn.Module, model_type: str) -> Iterator[tuple[str, Tensor, list[str]]]:
+    """Go through all weights of the model: our name, where the tensor belongs, and the names it may have."""
+    names_of: dict[Tensor, list[str]] = {}  # Tied weights are one tensor with several names.
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names_of.setdefault(parameter, []).append(name)
+    for parameter, ours in names_of.items():
+        theirs = [_theirs(NAMES[model_type], name) for name in ours]
+        if len(theirs[0]) > 1:  # One of our tensors, several of theirs: query, key, value.
+            attention = model.get_submodule(ours[0].rsplit(".", 2)[0])
+            assert isinstance(attention, MultiHeadAttention)
+            groups = attention.num_key_value_heads
+            rows = [heads * attention.head_dim for heads in (attention.num_heads, groups, groups)]
+            for place, name in zip(parameter.split(rows), theirs[0], strict=True):
+                yield ours[0], place, [name]
+        else:
+            shared = ["shared.weight"] if _SHARED.issubset(ours) else []
+            yield ours[0], parameter, [name for names in theirs for name in names] + shared
+
+
+def _theirs(names: Mapping[str, str | tuple[str, ...]], ours: str) -> list[str]:
+    """Translate the name of one of our tensors: a row for it alone, or the row of its part."""
+    layer = re.search(r"\.(\d+)\.", ours)
+    general = re.sub(r"\.\d+\.", ".*.", ours)
+    part, kind = general.rsplit(".", 1)
+    theirs, ending = (names[general], "") if general in names else (names[part], f".{kind}")
+    several = (theirs,) if isinstance(theirs, str) else theirs
+    return [name.replace("*", layer[1] if layer else "") + ending for name in several]
+
+
+def _in_our_form(model_type: str, name: str, tensor: Tensor) -> Tensor:
+    """Undo what the library keeps differently."""
+    if model_type == "gpt2" and name.startswith("h.") and tensor.ndim == 2:
+        return tensor.t()  # GPT-2's matrices are (inputs, outputs), those of nn.Linear (outputs, inputs).
+    if model_type == "bart" and name.endswith("embed_positions.weight") and tensor.ndim == 2:
+        return tensor[2:]  # BART counts positions from 2; the first two rows are never looked up.
+    if name == "final_logits_bias":
+        return tensor.squeeze(0)  # (1, vocab_size)
+    return tensor

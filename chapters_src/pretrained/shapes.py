@@ -1,0 +1,163 @@
+"""From a configuration of the Transformers library to a model of ours, whose weights are still random.
+
+Whatever the library can be told and ours cannot is refused here, by name.
+"""
+
+from collections.abc import Callable
+
+from torch import nn
+from transformers import PretrainedConfig
+
+from chapters_src.transformer import Config, Encoder, EncoderDecoder, LanguageModel
+
+_ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+
+
+def _bert(config: PretrainedConfig) -> Encoder:
+    _only(config, is_decoder=False, add_cross_attention=False, position_embedding_type="absolute")
+    return Encoder(
+        Config(
+            vocab_size=config.vocab_size,
+            d_model=config.hidden_size,
+            num_layers=config.num_hidden_layers,
+            num_heads=config.num_attention_heads,
+            feed_forward_width=config.intermediate_size,
+            max_length=config.max_position_embeddings,
+            positions="learned",
+            num_token_types=config.type_vocab_size,
+            embedding_norm=True,
+            norm_first=False,
+            norm_epsilon=config.layer_norm_eps,
+            activation=_activation(config, "hidden_act"),
+            dropout=config.hidden_dropout_prob,
+            attention_dropout=config.attention_probs_dropout_prob,
+        )
+    )
+
+
+def _gpt2(config: PretrainedConfig) -> LanguageModel:
+    _only(config, add_cross_attention=False, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False)
+    return LanguageModel(
+        Config(
+            vocab_size=config.vocab_size,
+            d_model=config.n_embd,
+            num_layers=config.n_layer,
+            num_heads=config.n_head,
+            feed_forward_width=config.n_inner or 4 * config.n_embd,
+            max_length=config.n_positions,
+            positions="learned",
+            norm_first=True,
+            norm_epsilon=config.layer_norm_epsilon,
+            activation=_activation(config, "activation_function"),
+            tie_weights=config.tie_word_embeddings,
+            dropout=config.resid_pdrop,
+            attention_dropout=config.attn_pdrop,
+        )
+    )
+
+
+def _llama(config: PretrainedConfig) -> LanguageModel:
+    _only(
+        config,
+        head_dim=config.hidden_size // config.num_attention_heads,
+        mlp_bias=config.attention_bias,  # Ours has biases in both or in neither.
+    )
+    rope = config.rope_parameters
+    if rope.get("rope_type", "default") != "default" or rope.get("partial_rotary_factor", 1.0) != 1.0:
+        raise ValueError(
+            f"llama with rope_parameters={rope}: ours has only rope_type='default', over whole heads"
+        )
+    return LanguageModel(
+        Config(
+            vocab_size=config.vocab_size,
+            d_model=config.hidden_size,
+            num_layers=config.num_hidden_layers,
+            num_heads=config.num_attention_heads,
+            num_key_value_heads=config.num_key_value_heads,
+            feed_forward_width=config.intermediate_size,
+            max_length=config.max_position_embeddings,
+            positions="rotary",
+            rotary_base=rope["rope_theta"],
+            norm="rms",
+            norm_first=True,
+            norm_epsilon=config.rms_norm_eps,
+            activation=_activation(config, "hidden_act"),
+            gated=True,
+            bias=config.attention_bias,
+            tie_weights=config.tie_word_embeddings,
+            attention_dropout=config.attention_dropout,
+        )
+    )
+
+
+def _bart(config: PretrainedConfig) -> EncoderDecoder:
+    encoder, decoder = (_bart_stack(config, side, config.vocab_size) for side in ("encoder", "decoder"))
+    return EncoderDecoder(encoder, decoder, share_embedding=config.tie_word_embeddings, head_bias=True)
+
+
+def _marian(config: PretrainedConfig) -> EncoderDecoder:
+    share = config.share_encoder_decoder_embeddings
+    target_vocab_size = config.vocab_size if share else config.decoder_vocab_size
+    return EncoderDecoder(
+        _bart_stack(config, "encoder", config.vocab_size),
+        _bart_stack(config, "decoder", target_vocab_size),
+        share_embedding=share and config.tie_word_embeddings,
+        head_bias=True,
+    )
+
+
+def _bart_stack(config: PretrainedConfig, side: str, vocab_size: int) -> Config:
+    _only(config, is_encoder_decoder=True)
+    is_bart = config.model_type == "bart"
+    return Config(
+        vocab_size=vocab_size,
+        d_model=config.d_model,
+        num_layers=getattr(config, f"{side}_layers"),
+        num_heads=getattr(config, f"{side}_attention_heads"),
+        feed_forward_width=getattr(config, f"{side}_ffn_dim"),
+        max_length=config.max_position_embeddings,
+        cross_attention=side == "decoder",
+        # Marian's table is poured over ours: it has all sines in the first half, all cosines in the second.
+        positions="learned" if is_bart else "sinusoidal",
+        scale_embedding=config.scale_embedding,
+        embedding_norm=is_bart,
+        norm_first=False,
+        activation=_activation(config, "activation_function"),
+        tie_weights=config.tie_word_embeddings,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+    )
+
+
+BUILDERS: dict[str, Callable[[PretrainedConfig], nn.Module]] = {
+    "bert": _bert,
+    "gpt2": _gpt2,
+    "llama": _llama,
+    "bart": _bart,
+    "marian": _marian,
+}
+
+
+def _only(config: PretrainedConfig, **known: object) -> None:
+    """Refuse settings that ours does not have."""
+    for name, value in known.items():
+        if getattr(config, name, value) != value:
+            raise ValueError(
+                f"{config.model_type} with {name}={getattr(config, name)!r}: ours has only {name}={value!r}"
+            )
+
+
+def _activation(config: PretrainedConfig, name: str) -> str:
+    activation = getattr(config, name)
+    if activation not in _ACTIVATIONS:
+        raise ValueError(
+            f"{config.model_type} with {name}={activation!r}: ours has only {', '.join(_ACTIVATIONS)}"
+        )
+    return _ACTIVATIONS[activation]

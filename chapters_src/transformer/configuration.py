@@ -1,0 +1,89 @@
+"""What a stack of layers can be told. An encoder-decoder has two stacks, and so two configurations."""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import torch.nn.functional as F
+from torch import nn
+
+NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+POSITIONS = ("learned", "sinusoidal", "rotary", "none")
+ACTIVATIONS = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The shape of one stack of layers, and of the embedding under it.
+
+    The defaults are the parts of the first transformer (Vaswani et al., 2017,
+    https://arxiv.org/abs/1706.03762), but for `norm_first`, which makes training steadier (chapter 08), and
+    without its dropout and its scaled embedding.
+
+    Raises:
+        ValueError: a value that is out of range or does not fit the others.
+    """
+
+    vocab_size: int  # Entries of the vocabulary: rows of the embedding.
+    d_model: int  # Width: numbers per token between the layers.
+    num_layers: int  # Depth.
+    num_heads: int  # Attention heads of a layer; each has d_model / num_heads numbers.
+    feed_forward_width: int  # Numbers per token inside the feed-forward part, mostly 4 * d_model.
+    max_length: int  # Context: the most tokens of a sequence.
+    num_key_value_heads: int | None = None  # Fewer than num_heads: neighbouring queries share them.
+    cross_attention: bool = False  # Whether the layers also attend to what an encoder made.
+    positions: str = "sinusoidal"  # "learned", "sinusoidal", "rotary" (inside attention) or "none".
+    rotary_base: float = 10_000.0  # Larger: rotary positions turn more slowly, for longer contexts.
+    num_token_types: int = 0  # BERT tells the first of two texts from the second with 2 of them; 0: none.
+    scale_embedding: bool = False  # By the root of d_model: sinusoidal positions drown tokens without.
+    embedding_norm: bool = False  # A norm between embedding and first layer, as BERT and BART have it.
+    norm: str = "layer"  # "layer": LayerNorm; "rms": without mean and bias.
+    norm_first: bool = True  # Before each part, and once more at the end; else after each part.
+    norm_epsilon: float = 1e-5  # Added to the variance under the root.
+    activation: str = "relu"  # Of the feed-forward part: "relu", "gelu", "gelu_tanh" or "silu".
+    gated: bool = False  # Multiply the activation by a second projection; with "silu" that is SwiGLU.
+    bias: bool = True  # Whether the projections of attention and feed-forward part have one.
+    tie_weights: bool = True  # The language-model head uses the embedding's matrix.
+    dropout: float = 0.0  # In training: share of the outputs of embedding and parts that is dropped.
+    attention_dropout: float = 0.0  # In training: share of the attention weights that is dropped.
+
+    def __post_init__(self) -> None:
+        sizes = ("vocab_size", "d_model", "num_layers", "num_heads", "feed_forward_width", "max_length")
+        for name in sizes:
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)!r} has to be a whole number, at least 1")
+        groups = self.num_key_value_heads
+        shared = isinstance(groups, int) and groups >= 1 and self.num_heads % groups == 0
+        rules = {
+            "num_heads": (self.d_model % self.num_heads == 0, f"a divisor of d_model={self.d_model}"),
+            "num_key_value_heads": (groups is None or shared, f"a divisor of num_heads={self.num_heads}"),
+            "num_token_types": (self.num_token_types >= 0, "at least 0"),
+            "positions": (self.positions in POSITIONS, f"one of {', '.join(POSITIONS)}"),
+            "norm": (self.norm in NORMS, f"one of {', '.join(NORMS)}"),
+            "activation": (self.activation in ACTIVATIONS, f"one of {', '.join(ACTIVATIONS)}"),
+            "rotary_base": (1 < self.rotary_base < math.inf, "above 1"),
+            "norm_epsilon": (0 <= self.norm_epsilon < 1, "at least 0 and small"),
+            "dropout": (0 <= self.dropout < 1, "a share, from 0 to below 1"),
+            "attention_dropout": (0 <= self.attention_dropout < 1, "a share, from 0 to below 1"),
+        }
+        for name, (is_good, rule) in rules.items():
+            if not is_good:
+                raise ValueError(f"{name}={getattr(self, name)!r} has to be {rule}")
+        if self.positions == "rotary" and self.head_dim % 2:
+            raise ValueError(
+                f"rotary positions turn pairs of numbers: head_dim={self.head_dim} has to be even"
+            )
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ValueError(
+                f"sinusoidal positions are pairs of numbers: d_model={self.d_model} has to be even"
+            )
+
+    @property
+    def head_dim(self) -> int:
+        """Numbers per token in one head."""
+        return self.d_model // self.num_heads

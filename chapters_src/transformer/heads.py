@@ -1,0 +1,136 @@
+"""What is put on a body: from hidden states to predictions.
+
+Shapes: B sequences, T tokens, D = d_model, C classes, V = vocab_size.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from chapters_src.features import mean_pool
+
+
+class ClassificationHead(nn.Module):
+    """One prediction per sequence, from the mean of its tokens' vectors.
+
+    Args:
+        d_model: D.
+        num_classes: C.
+        dropout: share of the mean's numbers that is dropped in training.
+    """
+
+    def __init__(self, d_model: int, num_classes: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.classes = nn.Linear(d_model, num_classes)
+
+    def forward(self, hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
+        """Compute the logits of the classes.
+
+        Args:
+            hidden_states: (B, T, D).
+            attention_mask: 1 for a token, 0 for padding, (B, T).
+
+        Returns:
+            (B, C).
+
+        Raises:
+            ValueError: the shapes do not fit, or a sequence has no tokens.
+        """
+        return self.classes(self.dropout(mean_pool(hidden_states, attention_mask)))
+
+
+class TokenClassificationHead(nn.Module):
+    """One prediction per token, as for named entities.
+
+    Args:
+        d_model: D.
+        num_classes: C.
+        dropout: share of each vector's numbers that is dropped in training.
+    """
+
+    def __init__(self, d_model: int, num_classes: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.classes = nn.Linear(d_model, num_classes)
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        """Compute the logits of the classes: (B, T, D) -> (B, T, C)."""
+        return self.classes(self.dropout(hidden_states))
+
+
+class SpanHead(nn.Module):
+    """Where an answer starts and where it ends: one distribution over the tokens for each.
+
+    Devlin et al., BERT (2019), section 4.2, https://aclanthology.org/N19-1423/.
+
+    Args:
+        d_model: D.
+    """
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.ends = nn.Linear(d_model, 2)
+
+    def forward(self, hidden_states: Tensor, may_answer: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute the logits of each token as the first and as the last of the answer.
+
+        Args:
+            hidden_states: (B, T, D).
+            may_answer: boolean, True for tokens that an answer may hold: no padding, not the question;
+                (B, T).
+
+        Returns:
+            Two tensors (B, T): start and end. What may not be in the answer has minus infinity.
+
+        Raises:
+            ValueError: `may_answer` is not boolean or has another shape, or leaves no token.
+        """
+        if may_answer.dtype != torch.bool or may_answer.shape != hidden_states.shape[:2]:
+            raise ValueError(
+                f"may_answer is {may_answer.dtype} {tuple(may_answer.shape)}: boolean "
+                f"{tuple(hidden_states.shape[:2])} is needed"
+            )
+        if not may_answer.any(dim=1).all():
+            row = int((~may_answer.any(dim=1)).nonzero()[0])
+            raise ValueError(f"row {row} of the batch has no token that may be in the answer")
+        start, end = self.ends(hidden_states).masked_fill(~may_answer[..., None], -math.inf).unbind(dim=-1)
+        return start, end
+
+
+class LanguageModelHead(nn.Module):
+    """A score for every entry of the vocabulary, at every token.
+
+    Press & Wolf (2017), https://aclanthology.org/E17-2025/, let it use the embedding's matrix: `tie`.
+
+    Args:
+        d_model: D.
+        vocab_size: V.
+        bias: whether each entry has a number of its own that is added to its score.
+    """
+
+    def __init__(self, d_model: int, vocab_size: int, *, bias: bool) -> None:
+        super().__init__()
+        self.vocabulary = nn.Linear(d_model, vocab_size, bias=bias)
+        nn.init.normal_(self.vocabulary.weight, std=0.02)
+
+    def tie(self, embedding: nn.Embedding) -> None:
+        """Use the matrix of an embedding: one tensor, trained by both.
+
+        Args:
+            embedding: of V entries, D numbers each.
+
+        Raises:
+            ValueError: the embedding has another shape.
+        """
+        if embedding.weight.shape != self.vocabulary.weight.shape:
+            raise ValueError(
+                f"embedding {tuple(embedding.weight.shape)}, head {tuple(self.vocabulary.weight.shape)}: "
+                "only matrices of the same shape can be tied"
+            )
+        self.vocabulary.weight = embedding.weight
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        """Compute the logits: (B, T, D) -> (B, T, V)."""
+        return self.vocabulary(hidden_states)

@@ -1,0 +1,395 @@
+"""What is drawn is read back: as boxes and arrows, and as the SVG that a page gets."""
+
+import itertools
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from colour_science import PAGES, VISION, contrast, lab, linear, rgb
+from torch import nn
+
+from chapters_src import plots
+from chapters_src.attention import MultiHeadAttention
+from chapters_src.plots import diagrams, drawing
+from chapters_src.transformer import Config, DecoderLayer, EncoderLayer, FeedForward
+
+KINDS = {
+    f"{draw.__name__}, {'pre' if norm_first else 'post'}-norm": (draw, norm_first)
+    for draw in (diagrams.encoder_layer, diagrams.decoder_layer, diagrams.encoder_decoder)
+    for norm_first in (True, False)
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    """What to draw, and whether the normalisation is first."""
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def sheet(kind):
+    return kind[0](kind[1])
+
+
+def solid(sheet):
+    return [box for box in sheet.boxes if box.kind != "frame"]
+
+
+def frames(sheet):
+    return [box for box in sheet.boxes if box.kind == "frame"]
+
+
+def title(box):
+    return box.lines[0][0] if box.lines else "+"
+
+
+def named(sheet, name):
+    return [box for box in sheet.boxes if title(box) == name]
+
+
+def apart(a, b, gap):
+    beside = a.right + gap <= b.left or b.right + gap <= a.left
+    return beside or a.bottom + gap <= b.top or b.bottom + gap <= a.top
+
+
+def within(inner, outer, margin):
+    across = outer.left + margin <= inner.left and inner.right <= outer.right - margin
+    return across and outer.top + margin <= inner.top and inner.bottom <= outer.bottom - margin
+
+
+def on_border(point, box):
+    """Whether a point lies on the outline: of a circle, at one of its four ends."""
+    (x, y), (middle_x, middle_y) = point, box.middle
+    beside = x in (box.left, box.right) and box.top <= y <= box.bottom
+    above = y in (box.top, box.bottom) and box.left <= x <= box.right
+    if box.kind == "add":
+        return (beside and y == middle_y) or (above and x == middle_x)
+    return beside or above
+
+
+def ends(sheet, arrow):
+    """Where an arrow comes from and leads to."""
+    [source] = [box for box in solid(sheet) if on_border(arrow.points[0], box)]
+    [target] = [box for box in solid(sheet) if on_border(arrow.points[-1], box)]
+    return source, target
+
+
+# Geometry -------------------------------------------------------------------------------------------------
+
+
+def test_boxes_do_not_overlap(sheet):
+    for a, b in itertools.combinations(solid(sheet), 2):
+        assert apart(a, b, 6), (a, b)
+    for a, b in itertools.combinations(frames(sheet), 2):
+        assert apart(a, b, 6), (a, b)
+    for frame, box in itertools.product(frames(sheet), solid(sheet)):
+        assert apart(frame, box, 6) or within(box, frame, 6), (frame, box)
+
+
+def test_everything_is_on_the_sheet(sheet):
+    assert all(box.left >= 4 and box.top >= 4 and box.right <= sheet.width - 4 for box in sheet.boxes)
+    assert max(box.bottom for box in sheet.boxes) < sheet.height
+    for x, y in itertools.chain(*(arrow.points for arrow in sheet.arrows)):
+        assert 0 < x < sheet.width and 0 < y < sheet.height
+
+
+def test_every_arrow_leads_from_one_box_to_another(sheet):
+    for arrow in sheet.arrows:
+        source, target = ends(sheet, arrow)
+        assert source != target
+    touched = {id(box) for arrow in sheet.arrows for box in ends(sheet, arrow)}
+    assert touched == {id(box) for box in solid(sheet)}, "every box has an arrow"
+
+
+def test_arrows_are_made_of_straight_pieces_and_end_with_room_for_a_head(sheet):
+    for arrow in sheet.arrows:
+        for (x, y), (to_x, to_y) in itertools.pairwise(arrow.points):
+            assert (x == to_x) != (y == to_y), arrow
+        (x, y), (to_x, to_y) = arrow.points[-2:]
+        assert abs(to_x - x) + abs(to_y - y) >= 12, arrow
+
+
+def rectangle(x, y, to_x, to_y):
+    return drawing.Box("data", min(x, to_x), min(y, to_y), abs(to_x - x), abs(to_y - y))
+
+
+def test_no_arrow_goes_through_a_box(sheet):
+    for arrow in sheet.arrows:
+        pieces = [rectangle(*start, *end) for start, end in itertools.pairwise(arrow.points)]
+        for piece, box in itertools.product(pieces, solid(sheet)):
+            assert apart(piece, box, 0), (arrow, box)
+
+
+# Text -----------------------------------------------------------------------------------------------------
+
+
+def widths(face):
+    """Width of each ASCII character in Adobe's metrics of the face, in ems."""
+    folder = Path(matplotlib.get_data_path()) / "fonts" / "pdfcorefonts"
+    text = (folder / f"{face}.afm").read_text(encoding="latin-1")
+    found = re.findall(r"C (\d+) ; WX (\d+) ;", text)
+    return {chr(int(code)): int(width) / 1000 for code, width in found if int(code) < 127}
+
+
+PLAIN, BOLD = widths("Helvetica"), widths("Helvetica-Bold")
+WIDER = 1.15  # Some readers' fonts are that much wider than Helvetica.
+
+
+def text_width(bold, plain):
+    space = PLAIN[" "] if bold and plain else 0
+    ems = sum(PLAIN.get(c, 0.6) for c in plain) + space
+    return WIDER * (drawing.TITLE_SIZE * sum(BOLD.get(c, 0.6) for c in bold) + drawing.SMALL_SIZE * ems)
+
+
+def text_boxes(box):
+    """What the lines of a box cover, by estimate."""
+    for (x, y), align, bold, plain in drawing.text_lines(box):
+        width = text_width(bold, plain)
+        left = x if align == "start" else x - width / 2
+        yield drawing.Box("data", left, y - 11, width, 14)  # from the top of an h to the bottom of a p
+
+
+def test_the_metrics_know_their_letters():
+    assert PLAIN["i"] == 0.222 and BOLD["m"] == 0.889 and PLAIN["_"] == 0.556
+
+
+def test_text_fits_its_box(sheet):
+    for box in sheet.boxes:
+        for text in text_boxes(box):
+            assert within(text, box, 1), (box, text)
+        for a, b in itertools.pairwise(text_boxes(box)):
+            assert apart(a, b, 0)
+
+
+def test_the_text_of_frames_is_clear_of_boxes_and_arrows(sheet):
+    for text in itertools.chain(*map(text_boxes, frames(sheet))):
+        assert all(apart(text, box, 3) for box in solid(sheet)), text
+        for arrow in sheet.arrows:
+            pieces = itertools.pairwise(arrow.points)
+            assert all(apart(text, rectangle(*start, *end), 3) for start, end in pieces), (text, arrow)
+
+
+def test_text_is_large_enough_on_a_phone():
+    shown = 358 / diagrams.encoder_decoder().width  # what a phone of 390 pixels leaves to the text column
+    assert shown * drawing.SMALL_SIZE >= 9
+
+
+# Meaning --------------------------------------------------------------------------------------------------
+
+CONFIG = dict(vocab_size=9, d_model=8, num_layers=1, num_heads=2, feed_forward_width=16, max_length=9)
+
+
+def order_of_the_layer(kind, norm_first):
+    """In which order the real layer calls its parts."""
+    called = []
+    layer = kind(Config(**CONFIG, norm_first=norm_first, cross_attention=kind is DecoderLayer))
+    names = {nn.LayerNorm: "norm", MultiHeadAttention: "attention", FeedForward: "feed_forward"}
+    for module in layer.modules():
+        if type(module) in names:
+            name = names[type(module)]
+            module.register_forward_hook(lambda *_, name=name: called.append(name))
+    states = torch.zeros(1, 3, 8)
+    layer(states, None, *([states, None] if kind is DecoderLayer else []))
+    return called
+
+
+def order_on_the_sheet(sheet, left=0.0):
+    """Norms and parts from top to bottom; a part counts where its arrow leads back to the stream."""
+    links = [ends(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "flow"]
+    outputs = [source for source, target in links if target.kind == "add"]
+    parts = [box for box in solid(sheet) if box.kind == "norm" or box in outputs]
+    return [box.kind for box in sorted(parts, key=lambda box: box.top) if box.left >= left]
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize(
+    ("draw", "layer"), [(diagrams.encoder_layer, EncoderLayer), (diagrams.decoder_layer, DecoderLayer)]
+)
+def test_parts_follow_each_other_as_in_the_module(draw, layer, norm_first):
+    assert order_on_the_sheet(draw(norm_first)) == order_of_the_layer(layer, norm_first)
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_the_whole_model_has_the_same_layers_and_a_last_norm_only_with_pre_norm(norm_first):
+    sheet = diagrams.encoder_decoder(norm_first)
+    last = ["norm"] if norm_first else []
+    decoder = order_on_the_sheet(sheet, sheet.width / 2)
+    assert decoder == order_of_the_layer(DecoderLayer, norm_first) + last
+    both = order_on_the_sheet(sheet)
+    encoder = order_of_the_layer(EncoderLayer, norm_first) + last
+    assert sorted(both) == sorted(encoder + decoder)
+    inside = [[title(box) for box in solid(sheet) if within(box, frame, 0)] for frame in frames(sheet)]
+    parts = [[name for name in names if name not in ("LayerNorm", "+")] for names in inside]
+    assert parts == [
+        ["Self-attention", "Feed-forward"],
+        ["Self-attention", "Cross-attention", "Feed-forward"],
+    ]
+    assert [len(names) - len(own) for names, own in zip(inside, parts, strict=True)] == [4, 6], "norms and +"
+
+
+def test_each_circle_adds_the_stream_and_what_a_part_made(sheet):
+    arriving = {}
+    for arrow in sheet.arrows:
+        source, target = ends(sheet, arrow)
+        arriving.setdefault(id(target), []).append((arrow.kind, source.kind))
+    circles = [box for box in sheet.boxes if box.kind == "add"]
+    assert circles
+    for circle in circles:
+        [(way, _), (other, part)] = sorted(arriving[id(circle)], reverse=True)
+        assert (way, other) == ("residual", "flow") and part in ("attention", "feed_forward")
+
+
+def test_the_stream_passes_the_norms_of_the_layers_only_with_post_norm(kind, sheet):
+    draw, norm_first = kind
+    links = [ends(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "residual"]
+    normalised_sums = sum(source.kind == "add" and target.kind == "norm" for source, target in links)
+    at_the_end = 2 if draw is diagrams.encoder_decoder else 0
+    circles = sum(box.kind == "add" for box in sheet.boxes)
+    assert normalised_sums == (at_the_end if norm_first else circles)
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_cross_attention_makes_key_and_value_of_the_memory(norm_first):
+    sheet = diagrams.decoder_layer(norm_first)
+    links = {(title(a), title(b), arrow.kind) for arrow in sheet.arrows for a, b in [ends(sheet, arrow)]}
+    assert {link for link in links if "memory" in link} == {
+        ("memory", "key", "memory"),
+        ("memory", "value", "memory"),
+    }
+    [cross] = named(sheet, "Cross-attention")
+    inputs = {title(box): box for box in solid(sheet) if within(box, cross, 0)}
+    for name, letter in (("query", "T"), ("key", "S"), ("value", "S")):
+        assert inputs[name].lines[1][1] == f"(B, H, {letter}, head_dim)"
+    own = {id(ends(sheet, arrow)[1]) for arrow in sheet.arrows if arrow.kind != "memory"}
+    assert id(inputs["query"]) in own and not own & {id(inputs["key"]), id(inputs["value"])}
+    assert inputs["attn_weights · value"].lines[0][1] == "(B, H, T, S) · (B, H, S, head_dim)"
+
+
+def test_the_decoder_reads_the_memory_of_the_encoder():
+    sheet = diagrams.encoder_decoder()
+    [(source, target)] = [ends(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "memory"]
+    assert (title(source), title(target)) == ("memory", "Cross-attention")
+
+
+# SVG ------------------------------------------------------------------------------------------------------
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def root(sheet):
+    return ElementTree.fromstring(sheet.svg())
+
+
+def test_the_svg_shows_each_box_and_each_arrow_once(sheet, root):
+    rectangles = [
+        tuple(float(r.get(k)) for k in ("x", "y", "width", "height")) for r in root.iter(f"{SVG}rect")
+    ]
+    wanted = [(box.left, box.top, box.width, box.height) for box in sheet.boxes if box.kind != "add"]
+    assert np.array(sorted(rectangles)) == pytest.approx(np.array(sorted(wanted)), abs=1e-3)
+    circles = [(float(c.get("cx")), float(c.get("cy"))) for c in root.iter(f"{SVG}circle")]
+    assert circles == [box.middle for box in sheet.boxes if box.kind == "add"]
+    tips = [tuple(map(float, p.get("points").split()[0].split(","))) for p in root.iter(f"{SVG}polygon")]
+    assert np.array(tips) == pytest.approx(np.array([arrow.points[-1] for arrow in sheet.arrows]), abs=1e-3)
+    texts = ["".join(text.itertext()).replace("\xa0", " ") for text in root.iter(f"{SVG}text")]
+    lines = [" ".join(filter(None, line)) for box in sheet.boxes for line in box.lines]
+    assert sorted(texts) == sorted(lines)
+
+
+def test_lines_of_arrows_start_at_their_box_and_end_at_their_head(sheet, root):
+    lines = [p.get("d") for p in root.iter(f"{SVG}path") if "v" not in p.get("d")]
+    for arrow, line in zip(sheet.arrows, lines, strict=True):
+        points = [tuple(map(float, pair.split())) for pair in line[1:].split("L")]
+        assert points[0] == pytest.approx(arrow.points[0], abs=1e-3)
+        head = np.abs(np.subtract(points[-1], arrow.points[-1])).sum()
+        assert head == pytest.approx(11 if arrow.kind == "residual" else 8, abs=1e-3)
+
+
+def test_kinds_of_arrows_differ_by_more_than_colour():
+    looks = list(drawing._STROKES.values())
+    assert len({look.split("stroke-dasharray")[0] for look in looks}) == len(looks)
+    assert "dasharray" in drawing._STROKES["memory"]
+
+
+def test_screen_readers_get_a_name_and_a_description(sheet, root):
+    assert root.get("role") == "img" and root.get("aria-label") == sheet.title
+    assert [child.tag for child in root][:2] == [f"{SVG}title", f"{SVG}desc"]
+    assert (root[0].text, root[1].text) == (sheet.title, sheet.description)
+    for name in ("B, T", "d_model", "residual stream" if "layer" in sheet.title else "vocab_size"):
+        assert name in sheet.description
+    for part in {title(box).lower() for box in sheet.boxes if box.kind in ("frame", "attention")}:
+        words = re.sub(r"attn_weights.*|softmax.*|join.*", "", part)
+        assert words in sheet.description.lower(), part
+
+
+def test_titles_tell_the_drawings_apart():
+    titles = {draw(norm_first).title for draw, norm_first in KINDS.values()}
+    assert len(titles) == len(KINDS)
+
+
+def test_it_needs_neither_scripts_nor_other_files_and_repeats_on_a_page(sheet):
+    text = sheet._repr_html_().replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not re.search(r"<script|<style|\son\w+=|\sid=|url\(|href|https?:", text)
+    assert text.startswith('<figure class="diagram"') and sheet.caption in text
+    ElementTree.fromstring(text)
+
+
+def test_text_is_escaped():
+    sheet = drawing.Diagram("a < b & c", 'say "<x>"', "<b>bold</b>", width=100)
+    sheet.box("norm", (4, 96), 4, ("<&>", "'\""))
+    root = ElementTree.fromstring(sheet._repr_html_())
+    assert root[0].get("aria-label") == "a < b & c" and root[0][1].text == 'say "<x>"'
+    assert root[1].text == "<b>bold</b>"
+    assert "".join(next(root.iter(f"{SVG}text")).itertext()) == "<&>\xa0'\""
+
+
+def test_printed_it_is_its_description(sheet):
+    assert repr(sheet) == f"{sheet.title}\n{sheet.description}"
+
+
+def test_two_drawings_are_the_same_text(kind):
+    draw, norm_first = kind
+    assert draw(norm_first)._repr_html_() == draw(norm_first)._repr_html_()
+    assert draw()._repr_html_() == draw(True)._repr_html_()
+    assert plots.diagrams is diagrams
+
+
+# Colours --------------------------------------------------------------------------------------------------
+
+TINTED = {kind: np.array(colour) / 255 for kind, colour in drawing.TINTS.items() if colour}
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("kind", TINTED)
+def test_text_reads_on_every_box(kind, page):
+    ink, paper = map(rgb, PAGES[page])
+    fill = drawing.FILL_OPACITY * TINTED[kind] + (1 - drawing.FILL_OPACITY) * paper
+    assert contrast(ink, fill) >= 4.5
+
+
+@pytest.mark.parametrize("page", ["site, light", "site, dark", "JupyterLab, dark"])
+@pytest.mark.parametrize("kind", TINTED)
+def test_borders_are_seen(kind, page):
+    assert contrast(TINTED[kind], rgb(PAGES[page][1])) >= 3
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_kinds_of_boxes_stay_apart(vision):
+    seen = {kind: lab(VISION[vision] @ linear(colour)) for kind, colour in TINTED.items()}
+    for a, b in itertools.combinations(seen, 2):
+        assert np.linalg.norm(seen[a] - seen[b]) > 20, (a, b)
+
+
+def test_the_svg_paints_with_these_colours(sheet, root):
+    paints = {r.get("stroke") for r in root.iter(f"{SVG}rect")} | {
+        t.get("fill") for t in root.iter(f"{SVG}text")
+    }
+    tints = {"rgb({},{},{})".format(*colour) for colour in drawing.TINTS.values() if colour}
+    assert "currentColor" in paints and paints <= tints | {"currentColor"}
+    for r in root.iter(f"{SVG}rect"):
+        assert float(r.get("fill-opacity")) <= drawing.FILL_OPACITY
+        assert r.get("fill") == r.get("stroke")

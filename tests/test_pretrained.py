@@ -1,0 +1,720 @@
+"""Poured weights: our models compute what the library's do, and whatever does not fit is named."""
+
+import copy
+import json
+import random
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BartConfig,
+    BartForConditionalGeneration,
+    BartModel,
+    BertConfig,
+    BertForPreTraining,
+    BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPT2Model,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MarianConfig,
+    MarianMTModel,
+)
+from transformers.utils import logging
+
+from chapters_src import resources
+from chapters_src.data import emotions
+from chapters_src.pretrained import LEFT_OUT, NAMES, from_folder, from_library
+from chapters_src.pretrained.shapes import BUILDERS
+
+VOCAB_SIZE = 40
+CONTEXT = 24
+NO_IDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": 1}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quiet():
+    """The library writes about ids that tiny vocabularies do not have."""
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    yield
+    logging.set_verbosity(before)
+
+
+def bert(draw, **settings):
+    heads = draw.choice([1, 2, 3])
+    return BertModel(
+        BertConfig(
+            vocab_size=VOCAB_SIZE,
+            hidden_size=heads * draw.choice([2, 5]),
+            num_hidden_layers=draw.choice([1, 3]),
+            num_attention_heads=heads,
+            intermediate_size=draw.choice([7, 16]),
+            max_position_embeddings=CONTEXT,
+            **settings,
+        )
+    )
+
+
+def gpt2(draw, **settings):
+    heads = draw.choice([1, 2, 3])
+    return GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=VOCAB_SIZE,
+            n_embd=heads * draw.choice([3, 4]),
+            n_layer=draw.choice([1, 3]),
+            n_head=heads,
+            n_positions=CONTEXT,
+            **NO_IDS,
+            **settings,
+        )
+    )
+
+
+def llama(draw, **settings):
+    groups = draw.choice([1, 2])
+    heads = groups * draw.choice([1, 3])
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=VOCAB_SIZE,
+            hidden_size=heads * draw.choice([4, 6]),
+            num_hidden_layers=draw.choice([1, 3]),
+            num_attention_heads=heads,
+            num_key_value_heads=groups,
+            intermediate_size=draw.choice([7, 16]),
+            max_position_embeddings=CONTEXT,
+            **NO_IDS,
+            **settings,
+        )
+    )
+
+
+def translator(draw, model, config, **settings):
+    return model(
+        config(
+            vocab_size=VOCAB_SIZE,
+            d_model=12,
+            encoder_layers=draw.choice([1, 2]),
+            decoder_layers=draw.choice([1, 3]),
+            encoder_attention_heads=draw.choice([1, 3]),
+            decoder_attention_heads=draw.choice([2, 4]),
+            encoder_ffn_dim=draw.choice([7, 16]),
+            decoder_ffn_dim=draw.choice([8, 11]),
+            max_position_embeddings=CONTEXT,
+            decoder_start_token_id=2,
+            forced_eos_token_id=None,
+            **NO_IDS,
+            **settings,
+        )
+    )
+
+
+def bart(draw, **settings):
+    return translator(draw, BartForConditionalGeneration, BartConfig, **settings)
+
+
+def marian(draw, **settings):
+    return translator(draw, MarianMTModel, MarianConfig, **settings)
+
+
+def made(kind, seed, **settings):
+    """A small model of random size; all weights are random, those too that the library starts at 0 or 1."""
+    model = kind(random.Random(seed), **settings).eval()
+    generator = torch.Generator().manual_seed(seed)
+    for name, tensor in model.state_dict().items():
+        is_sines = model.config.model_type == "marian" and "embed_positions" in name
+        if tensor.is_floating_point() and not is_sines:
+            around = 1.0 if "norm" in name.lower() or "ln_" in name else 0.0
+            tensor.copy_(around + 0.4 * torch.randn(tensor.shape, generator=generator))
+    return model
+
+
+def poured(theirs):
+    return from_library(theirs.config, theirs.state_dict())
+
+
+def padded_batch(seed, side, length=11, lowest=0):
+    """Four sequences of different lengths, and the mask that says where they are."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(lowest, VOCAB_SIZE, (4, length), generator=generator)
+    mask = torch.zeros_like(ids)
+    for row, tokens in enumerate((length, 1, length - 3, 4)):
+        if side == "right":
+            mask[row, :tokens] = 1
+        else:
+            mask[row, -tokens:] = 1
+    return ids, mask
+
+
+def positions_of(mask):
+    return (mask.cumsum(dim=1) - 1).clamp(min=0)
+
+
+def largest_difference(ours, theirs, mask):
+    return (ours - theirs)[mask.bool()].abs().max().item()
+
+
+def run_ours(model, ids, mask):
+    return model(ids, mask, positions=positions_of(mask))
+
+
+def run_theirs(model, ids, mask):
+    return model(ids, attention_mask=mask, position_ids=positions_of(mask)).logits
+
+
+def translate_theirs(model, source, source_mask, target, target_mask):
+    return model(
+        source,
+        attention_mask=source_mask,
+        decoder_input_ids=target,
+        decoder_attention_mask=target_mask,
+    ).logits
+
+
+SEEDS = range(3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("activation", ["gelu", "relu", "gelu_new", "silu"])
+@torch.no_grad()
+def test_bert_gives_the_librarys_hidden_states(seed, activation):
+    theirs = made(bert, seed, hidden_act=activation)
+    ids, mask = padded_batch(seed, "right")
+    types = (ids % 2) * mask
+    expected = theirs(ids, attention_mask=mask, token_type_ids=types).last_hidden_state
+    ours = poured(theirs)
+    assert largest_difference(ours(ids, mask, types), expected, mask) < 1e-4
+    assert not ours.training
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (gpt2, {}),
+        (gpt2, {"tie_word_embeddings": False, "n_inner": 9, "activation_function": "relu"}),
+        (gpt2, {"layer_norm_epsilon": 0.1, "activation_function": "gelu_pytorch_tanh"}),
+        (llama, {}),
+        (llama, {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True, "rms_norm_eps": 0.1}),
+        (llama, {"rope_parameters": {"rope_type": "default", "rope_theta": 50.0}, "hidden_act": "gelu"}),
+    ],
+)
+@torch.no_grad()
+def test_language_models_give_the_librarys_logits(kind, settings, seed, side):
+    theirs = made(kind, seed, **settings)
+    ids, mask = padded_batch(seed, side)
+    ours = poured(theirs)
+    assert largest_difference(run_ours(ours, ids, mask), run_theirs(theirs, ids, mask), mask) < 1e-4
+    assert not ours.training
+
+
+TRANSLATORS = [
+    (bart, {}),
+    (bart, {"scale_embedding": True, "activation_function": "relu"}),
+    (bart, {"tie_word_embeddings": False}),
+    (marian, {"activation_function": "swish", "scale_embedding": True}),
+    (marian, {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": VOCAB_SIZE + 3}),
+    (marian, {"tie_word_embeddings": False}),
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("kind", "settings"), TRANSLATORS)
+@torch.no_grad()
+def test_translators_give_the_librarys_logits(kind, settings, seed):
+    theirs = made(kind, seed, **settings)
+    batch = (*padded_batch(seed, "right"), *padded_batch(seed + 1, "right", length=7))
+    ours = poured(theirs)
+    assert largest_difference(ours(*batch), translate_theirs(theirs, *batch), batch[-1]) < 1e-4
+    assert not ours.training
+
+
+@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+def test_gradients_are_the_librarys_too(kind):
+    theirs = made(kind, 0)
+    ids, mask = padded_batch(0, "right", lowest=3)
+    ours = poured(theirs)
+    if kind is bert:
+        results = ours(ids, mask), theirs(ids, attention_mask=mask).last_hidden_state
+    elif kind in (gpt2, llama):
+        results = run_ours(ours, ids, mask), run_theirs(theirs, ids, mask)
+    else:
+        batch = (ids, mask, *padded_batch(1, "right", length=7, lowest=3))
+        results, mask = (ours(*batch), translate_theirs(theirs, *batch)), batch[-1]
+    for result in results:
+        result[mask.bool()].log_softmax(dim=-1)[:, 5].sum().backward()
+    # Gradients have the names and places of the weights they belong to, so they can be poured like those.
+    # The library's bias of the logits is not trained.
+    gradients = {name: p.grad for name, p in theirs.named_parameters() if p.grad is not None}
+    left_out = {name: p.detach() for name, p in theirs.named_parameters() if p.grad is None}
+    expected = dict(from_library(theirs.config, left_out | gradients).named_parameters())
+    compared = [name for name, p in ours.named_parameters() if p.grad is not None]
+    assert set(compared) == {name for name, p in ours.named_parameters() if p.requires_grad}
+    for name in compared:
+        if name != "head.vocabulary.bias":
+            gradient = dict(ours.named_parameters())[name].grad
+            torch.testing.assert_close(gradient, expected[name], atol=1e-4, rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    """The book's encoder three times: its tokenizer, the library's model, ours."""
+    folder = resources.checkpoint("encoder")
+    return (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModel.from_pretrained(folder).eval(),
+        from_folder(folder),
+    )
+
+
+@torch.no_grad()
+def test_the_embedded_encoder_on_real_texts(encoder):
+    tokenizer, theirs, ours = encoder
+    texts = [*emotions.load()["test"][:6]["text"], "one long text " * 30]
+    batch = tokenizer(texts, padding=True, return_tensors="pt")
+    states = ours(batch["input_ids"], batch["attention_mask"])
+    assert largest_difference(states, theirs(**batch).last_hidden_state, batch["attention_mask"]) < 1e-5
+
+
+@torch.no_grad()
+def test_the_embedded_encoder_layer_by_layer_in_float64(encoder):
+    tokenizer, theirs, ours = encoder
+    batch = tokenizer(emotions.load()["test"][:4]["text"], padding=True, return_tensors="pt")
+    layers = []
+    for layer in (ours := copy.deepcopy(ours).double()).layers:
+        layer.register_forward_hook(lambda _module, _inputs, states: layers.append(states))
+    ours(batch["input_ids"], batch["attention_mask"])
+    expected = copy.deepcopy(theirs).double()(**batch, output_hidden_states=True).hidden_states[1:]
+    assert len(layers) == len(expected) == 6
+    for states, wanted in zip(layers, expected, strict=True):
+        assert largest_difference(states, wanted, batch["attention_mask"]) < 1e-10
+
+
+NEW_TOKENS = 10
+
+
+def talkative(kind, seed, **settings):
+    """A model whose next token depends on what it reads, so that it does not repeat one token for ever."""
+    model = made(kind, seed, tie_word_embeddings=False, **settings)
+    for name, tensor in model.state_dict().items():
+        if "wte" in name or "embed_tokens" in name:
+            tensor *= 4
+        elif name.endswith("bias"):
+            tensor *= 0.1
+    return model
+
+
+def is_varied(ids):
+    return len(set(ids.flatten().tolist())) > 3
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", [gpt2, llama])
+@torch.no_grad()
+def test_cached_decoding_gives_the_librarys_ids(kind, seed):
+    theirs = talkative(kind, seed)
+    ids, mask = padded_batch(seed, "left")
+    expected = theirs.generate(ids, attention_mask=mask, do_sample=False, max_new_tokens=NEW_TOKENS)
+    ours = poured(theirs)
+    cache, new, result = ours.new_cache(), ids, ids
+    for _ in range(NEW_TOKENS):
+        positions = positions_of(mask)[:, -new.size(1) :]
+        new = ours(new, mask, positions=positions, cache=cache)[:, -1:].argmax(dim=-1)
+        result, mask = torch.cat([result, new], dim=1), torch.cat([mask, torch.ones_like(new)], dim=1)
+    assert result.tolist() == expected.tolist()
+    assert is_varied(result[:, -NEW_TOKENS:])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("kind", "settings"), [(bart, {}), (marian, {"share_encoder_decoder_embeddings": False})]
+)
+@torch.no_grad()
+def test_cached_translation_gives_the_librarys_ids(kind, settings, seed):
+    theirs = talkative(kind, seed, **settings)
+    source, source_mask = padded_batch(seed, "right")
+    expected = theirs.generate(
+        source, attention_mask=source_mask, do_sample=False, max_new_tokens=NEW_TOKENS, num_beams=1
+    )
+    ours = poured(theirs)
+    memory, cache = ours.encode(source, source_mask), ours.new_cache()
+    result = new = torch.full((4, 1), 2)
+    for _ in range(NEW_TOKENS):
+        new = ours.decode(new, torch.ones_like(result), memory, cache=cache)[:, -1:].argmax(dim=-1)
+        result = torch.cat([result, new], dim=1)
+    assert result.tolist() == expected.tolist()
+    assert is_varied(result)
+
+
+@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+def test_nothing_stays_random(kind):
+    theirs = made(kind, 0)
+    torch.manual_seed(1)
+    one = poured(theirs).state_dict()
+    torch.manual_seed(2)
+    other = poured(theirs).state_dict()
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+def test_weights_are_copies(kind):
+    theirs = made(kind, 0)
+    before = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
+    for parameter in poured(theirs).parameters():
+        parameter.detach().zero_()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in theirs.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "names"),
+    [
+        (gpt2, {}, ["decoder.embedding.tokens", "head.vocabulary"]),
+        (llama, {"tie_word_embeddings": True}, ["decoder.embedding.tokens", "head.vocabulary"]),
+        (bart, {}, ["encoder.embedding.tokens", "decoder.embedding.tokens", "head.vocabulary"]),
+        (marian, {}, ["encoder.embedding.tokens", "decoder.embedding.tokens", "head.vocabulary"]),
+        (
+            marian,
+            {"share_encoder_decoder_embeddings": False},
+            ["decoder.embedding.tokens", "head.vocabulary"],
+        ),
+    ],
+)
+def test_tied_weights_stay_one_tensor(kind, settings, names):
+    ours = poured(made(kind, 0, **settings))
+    assert len({ours.get_submodule(name).weight for name in names}) == 1
+
+
+def test_untied_weights_are_several():
+    ours = poured(made(bart, 0, tie_word_embeddings=False))
+    parts = ours.encoder.embedding.tokens, ours.decoder.embedding.tokens, ours.head.vocabulary
+    assert len({part.weight for part in parts}) == 3
+
+
+def test_marians_sines_are_not_trained():
+    ours = poured(made(marian, 0))
+    frozen = {name for name, parameter in ours.named_parameters() if not parameter.requires_grad}
+    assert frozen == {"encoder.embedding.positions.weight", "decoder.embedding.positions.weight"}
+
+
+def test_dropout_is_taken_over():
+    ours = poured(made(bart, 0, dropout=0.25, attention_dropout=0.5))
+    for stack in (ours.encoder, ours.decoder):
+        assert (stack.config.dropout, stack.config.attention_dropout) == (0.25, 0.5)
+
+
+# Files as they are found: other names, tensors that stand for several, tensors that are left out.
+
+
+def same(one, other):
+    one, other = one.state_dict(), other.state_dict()
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_berts_heads_and_older_names():
+    body = made(bert, 0)
+    full = BertForPreTraining(body.config)
+    full.bert.load_state_dict(body.state_dict())
+    older = {
+        name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): tensor
+        for name, tensor in full.state_dict().items()
+    }
+    assert any("gamma" in name for name in older) and any(name.startswith("cls.") for name in older)
+    older["bert.embeddings.position_ids"] = torch.arange(CONTEXT)[None]
+    assert same(from_library(full.config, older), poured(body))
+
+
+def test_gpt2_without_its_head():
+    full = made(gpt2, 0)
+    body = GPT2Model(full.config)
+    body.load_state_dict(full.transformer.state_dict())
+    masks = {"h.0.attn.bias": torch.ones(1, 1, CONTEXT, CONTEXT), "h.0.attn.masked_bias": torch.tensor(-1e4)}
+    assert same(from_library(body.config, body.state_dict() | masks), poured(full))
+
+
+def test_bart_without_its_head_and_with_each_name_of_the_shared_embedding():
+    full = made(bart, 0)
+    full.final_logits_bias.zero_()
+    body = BartModel(full.config)
+    body.load_state_dict(full.model.state_dict())
+    tensors = body.state_dict()
+    one_tensor = {"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"}
+    assert one_tensor < tensors.keys()
+    for name in one_tensor:
+        fewer = {key: value for key, value in tensors.items() if key == name or key not in one_tensor}
+        assert same(from_library(body.config, fewer), poured(full))
+
+
+def test_marian_without_its_table_of_sines():
+    theirs = made(marian, 0)
+    tensors = {name: t for name, t in theirs.state_dict().items() if "embed_positions" not in name}
+    ours, expected = from_library(theirs.config, tensors).state_dict(), poured(theirs).state_dict()
+    for name in expected:
+        torch.testing.assert_close(ours[name], expected[name], atol=1e-6, rtol=0)
+
+
+def test_half_precision_becomes_float32():
+    theirs = made(gpt2, 0).half()
+    ours = poured(theirs)
+    assert {parameter.dtype for parameter in ours.parameters()} == {torch.float32}
+    assert torch.equal(ours.decoder.embedding.tokens.weight, theirs.transformer.wte.weight.float())
+
+
+@pytest.mark.parametrize(
+    ("model", "left_out"),
+    [
+        (lambda: BertModel(BertConfig()), "pooler"),
+        (lambda: GPT2LMHeadModel(GPT2Config()), "nothing"),
+        (lambda: BartForConditionalGeneration(BartConfig()), "nothing"),
+    ],
+)
+def test_published_sizes_have_the_librarys_number_of_parameters(model, left_out):
+    with torch.device("meta"):
+        theirs = model()
+        ours = BUILDERS[theirs.config.model_type](theirs.config)
+    count = sum(parameter.numel() for parameter in ours.parameters())
+    expected = sum(p.numel() for name, p in theirs.named_parameters() if not name.startswith(left_out))
+    if theirs.config.model_type == "bart":
+        stack = theirs.config
+        expected += (
+            stack.vocab_size - 2 * 2 * stack.d_model
+        )  # The bias is a buffer there; two rows are unused.
+    assert count == expected
+
+
+# Errors
+
+
+def spoiled(kind, change, **settings):
+    theirs = made(kind, 0, **settings)
+    tensors = dict(theirs.state_dict())
+    change(tensors)
+    return theirs.config, tensors
+
+
+@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+def test_every_missing_tensor_is_named(kind):
+    theirs = made(kind, 0)
+    tensors = theirs.state_dict()
+    with pytest.raises(ValueError) as everything:
+        from_library(theirs.config, {})
+    tied = {"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"}
+    may_be_absent = tied | {"final_logits_bias", "wte.weight"}
+    for name in tensors:
+        bare = name.removeprefix("transformer.").removeprefix("model.")
+        left_out = bare.startswith("pooler")
+        computed = bare == "final_logits_bias" or (kind is marian and "embed_positions" in bare)
+        assert (bare in str(everything.value)) == (not left_out and not computed)
+        if left_out or computed or (bare in may_be_absent and kind is not llama):
+            from_library(theirs.config, {key: t for key, t in tensors.items() if key != name})
+            continue
+        with pytest.raises(ValueError, match=rf"missing: {bare}.*\(\d+") as error:
+            from_library(theirs.config, {key: t for key, t in tensors.items() if key != name})
+        assert str(error.value).count("missing") == 1
+
+
+@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+def test_every_misshapen_tensor_is_named(kind):
+    theirs = made(kind, 0)
+    tensors = theirs.state_dict()
+    for name in tensors:
+        bare = name.removeprefix("transformer.").removeprefix("model.")
+        if bare.startswith("pooler"):
+            continue
+        longer = torch.cat([tensors[name], tensors[name][:1]])
+        shape = ", ".join(map(str, longer.shape))
+        with pytest.raises(ValueError) as error:
+            from_library(theirs.config, {**tensors, name: longer})
+        assert f"misshapen: {bare} ({shape}" in str(error.value)
+
+
+def test_a_surplus_tensor_is_named():
+    config, tensors = spoiled(bert, lambda t: t.update({"encoder.layer.9.strange": torch.ones(2, 3)}))
+    with pytest.raises(ValueError, match=r"left over: encoder\.layer\.9\.strange \(2, 3\)"):
+        from_library(config, tensors)
+
+
+@pytest.mark.parametrize(("more", "problem"), [(1, "missing"), (-1, "left over")])
+def test_another_number_of_layers_than_in_the_file(more, problem):
+    theirs = made(gpt2, 1)
+    layers = theirs.config.n_layer
+    assert layers > 1
+    theirs.config.n_layer += more
+    with pytest.raises(ValueError) as error:
+        poured(theirs)
+    lines = str(error.value).splitlines()[1:]
+    assert len(lines) == 12 and all(f"{problem}: h.{min(layers, layers + more)}." in line for line in lines)
+
+
+def test_projections_whose_sum_only_is_right():
+    """Query, key and value are of one matrix of ours, but each has rows of its own."""
+    theirs = made(bert, 0)
+    tensors = dict(theirs.state_dict())
+    name = "encoder.layer.0.attention.self.{}.weight"
+    width = theirs.config.hidden_size
+    tensors[name.format("query")] = torch.ones(width + 1, width)
+    tensors[name.format("key")] = torch.ones(width - 1, width)
+    with pytest.raises(ValueError) as error:
+        from_library(theirs.config, tensors)
+    assert str(error.value).count("misshapen") == 2
+
+
+def test_tied_tensors_that_differ_are_named():
+    def change(tensors):
+        tensors["lm_head.weight"] = tensors["lm_head.weight"] + 1
+
+    config, tensors = spoiled(gpt2, change)
+    with pytest.raises(ValueError, match=r"not: wte\.weight and lm_head\.weight"):
+        from_library(config, tensors)
+
+
+def test_quantized_tensors_are_named():
+    config, tensors = spoiled(bert, lambda t: t.update({k: v.to(torch.int8) for k, v in t.items()}))
+    with pytest.raises(ValueError, match=r"not floating point: embeddings\.LayerNorm\.bias .* torch\.int8"):
+        from_library(config, tensors)
+
+
+def test_two_tensors_for_one_place():
+    config, tensors = spoiled(bert, lambda t: t.update({"bert.embeddings.LayerNorm.bias": torch.ones(1)}))
+    with pytest.raises(ValueError, match=r"two tensors for embeddings\.LayerNorm\.bias"):
+        from_library(config, tensors)
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "value"),
+    [
+        (bert, "is_decoder", True),
+        (bert, "add_cross_attention", True),
+        (bert, "position_embedding_type", "relative_key"),
+        (bert, "hidden_act", "quick_gelu"),
+        (gpt2, "add_cross_attention", True),
+        (gpt2, "scale_attn_weights", False),
+        (gpt2, "scale_attn_by_inverse_layer_idx", True),
+        (gpt2, "activation_function", "tanh"),
+        (llama, "head_dim", 64),
+        (llama, "mlp_bias", True),
+        (llama, "hidden_act", "relu6"),
+        (bart, "is_encoder_decoder", False),
+        (bart, "activation_function", "mish"),
+        (marian, "activation_function", "mish"),
+    ],
+)
+def test_settings_that_ours_lacks_are_named(kind, setting, value):
+    theirs = made(kind, 0)
+    setattr(theirs.config, setting, value)
+    with pytest.raises(ValueError, match=f"{setting}={value!r}"):
+        poured(theirs)
+
+
+@pytest.mark.parametrize(
+    "rope",
+    [
+        {"rope_type": "linear", "factor": 2.0, "rope_theta": 10_000.0},
+        {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.5},
+    ],
+)
+def test_other_rotary_positions_are_refused(rope):
+    theirs = made(llama, 0)
+    theirs.config.rope_parameters = rope
+    with pytest.raises(ValueError, match="rope_parameters="):
+        poured(theirs)
+
+
+def test_other_kinds_of_model_are_refused():
+    config = BertConfig()
+    config.model_type = "mbart"
+    with pytest.raises(ValueError, match="model_type='mbart': known are bert, gpt2, llama, bart, marian"):
+        from_library(config, {})
+
+
+def test_the_tables_name_the_same_kinds_of_model():
+    assert NAMES.keys() == BUILDERS.keys() == LEFT_OUT.keys()
+
+
+# Folders
+
+
+@pytest.mark.parametrize("shards", [False, True])
+@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+def test_folders_are_read_back(kind, shards, tmp_path):
+    theirs = made(kind, 0)
+    theirs.save_pretrained(tmp_path, max_shard_size="4KB" if shards else "1GB")
+    assert (
+        len(list(tmp_path.glob("*.safetensors"))) > 1 if shards else (tmp_path / "model.safetensors").exists()
+    )
+    expected = poured(theirs).state_dict()
+    for name, tensor in from_folder(tmp_path).state_dict().items():
+        torch.testing.assert_close(tensor, expected[name], atol=1e-6, rtol=0)  # sines are computed
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made(bert, 0).save_pretrained(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def shards(tmp_path):
+    made(bert, 0).save_pretrained(tmp_path, max_shard_size="4KB")
+    return tmp_path
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"is not a folder.*snapshot_download"):
+        from_folder(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(FileNotFoundError, match=f"has no {name}"):
+        from_folder(str(folder))
+
+
+def test_a_missing_shard_is_named(shards):
+    name = sorted(shards.glob("*.safetensors"))[1].name
+    (shards / name).unlink()
+    with pytest.raises(FileNotFoundError, match=f"has no {name}"):
+        from_folder(shards)
+
+
+@pytest.mark.parametrize("keep", [0, 5, -1, -100])
+def test_damaged_weights_are_named(folder, keep):
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:keep])
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
+        from_folder(folder)
+
+
+@pytest.mark.parametrize("content", ["", '{"model_type": "be', "[]", "\0\0"])
+def test_a_damaged_configuration_is_named(folder, content):
+    (folder / "config.json").write_text(content)
+    with pytest.raises(ValueError, match=r"config\.json is damaged"):
+        from_folder(folder)
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"weight_map": {}}', '{"weight_map": []}'])
+def test_a_damaged_index_is_named(shards, content):
+    (shards / "model.safetensors.index.json").write_text(content)
+    with pytest.raises(ValueError, match=r"index\.json is damaged"):
+        from_folder(shards)
+
+
+@pytest.mark.parametrize("settings", [{"model_type": "t5"}, {}])
+def test_a_folder_of_another_kind(folder, settings):
+    (folder / "config.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError, match=r"config\.json has model_type=.*known are bert"):
+        from_folder(folder)
+
+
+def test_a_tensor_missing_in_the_file(folder):
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["embeddings.LayerNorm.bias"]
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(ValueError, match=r"missing: embeddings\.LayerNorm\.bias"):
+        from_folder(folder)

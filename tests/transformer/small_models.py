@@ -1,0 +1,90 @@
+"""Small models for the tests of this folder: wide enough to be wrong, small enough to be quick."""
+
+import torch
+from torch import nn
+
+from chapters_src.transformer import Config, Decoder, DecoderLayer, Encoder, EncoderDecoder, LanguageModel
+
+VOCAB_SIZE = 23
+POSITIONS = ["learned", "sinusoidal", "rotary", "none"]
+# The kinds of model that the book knows, besides the first transformer.
+KINDS = {
+    "first": {"norm_first": False, "scale_embedding": True},
+    "gpt2": {"positions": "learned", "activation": "gelu_tanh"},
+    "bert": {"positions": "learned", "activation": "gelu", "norm_first": False, "embedding_norm": True},
+    "llama": {
+        "positions": "rotary", "norm": "rms", "activation": "silu", "gated": True, "bias": False,
+        "num_key_value_heads": 2, "tie_weights": False,
+    },
+}  # fmt: skip
+
+
+def small_config(**changes):
+    sizes = {"vocab_size": VOCAB_SIZE, "d_model": 16, "num_layers": 2, "num_heads": 4}
+    return Config(**(sizes | {"feed_forward_width": 24, "max_length": 20} | changes))
+
+
+def build(kind, *arguments, seed=0, dtype=torch.float64, **options):
+    """Make a model in evaluation mode, every number of which counts: no zeros, no ones."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = kind(*arguments, **options)
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                nn.init.normal_(parameter, std=0.4)
+    return model.to(dtype).eval()
+
+
+def encoder(**changes):
+    return build(Encoder, small_config(**changes))
+
+
+def language_model(**changes):
+    return build(LanguageModel, small_config(**changes))
+
+
+def decoder(**changes):
+    return build(Decoder, small_config(**changes))
+
+
+def translator(share_embedding=False, head_bias=False, **changes):
+    options = {"share_embedding": share_embedding, "head_bias": head_bias}
+    crossing = small_config(cross_attention=True, **changes)
+    return build(EncoderDecoder, small_config(**changes), crossing, **options)
+
+
+def random_ids(*shape, seed=0):
+    return torch.randint(VOCAB_SIZE, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def random_states(*shape, seed=0, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def padded(rows, side="right"):
+    """Put sequences of different lengths into one batch: ids and attention mask."""
+    longest = max(len(row) for row in rows)
+    ids, attention_mask = (torch.zeros(len(rows), longest, dtype=torch.int64) for _ in range(2))
+    for i, row in enumerate(rows):
+        place = slice(0, len(row)) if side == "right" else slice(longest - len(row), longest)
+        ids[i, place], attention_mask[i, place] = row, 1
+    return ids, attention_mask
+
+
+def copy_weights(ours, theirs):
+    """Put our numbers into PyTorch's layer. Its names: linear1 goes up, linear2 goes down."""
+    pairs = {theirs.linear1: ours.feed_forward.up, theirs.linear2: ours.feed_forward.down}
+    residuals = [ours.attention_residual, ours.feed_forward_residual]
+    attentions = {theirs.self_attn: ours.attention}
+    if isinstance(ours, DecoderLayer):
+        attentions[theirs.multihead_attn] = ours.cross_attention
+        residuals.insert(1, ours.cross_attention_residual)
+    for number, residual in enumerate(residuals, start=1):
+        pairs[getattr(theirs, f"norm{number}")] = residual.norm
+    for there, here in attentions.items():
+        pairs[there.out_proj] = here.output
+        there.in_proj_weight.data.copy_(here.projection.weight)
+        there.in_proj_bias.data.copy_(here.projection.bias)
+    for there, here in pairs.items():
+        there.weight.data.copy_(here.weight)
+        there.bias.data.copy_(here.bias)

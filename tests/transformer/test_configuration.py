@@ -1,0 +1,70 @@
+"""What a configuration refuses: it names the value and what would do."""
+
+import dataclasses
+
+import pytest
+from small_models import KINDS, POSITIONS, small_config
+
+from chapters_src.transformer.configuration import ACTIVATIONS, NORMS
+from chapters_src.transformer.configuration import POSITIONS as KNOWN_POSITIONS
+
+REFUSED = [
+    ({"vocab_size": 0}, "vocab_size=0 .*at least 1"),
+    ({"d_model": 16.0}, r"d_model=16\.0 .*whole number"),
+    ({"num_layers": -1}, "num_layers=-1 .*at least 1"),
+    ({"num_heads": 0}, "num_heads=0 .*at least 1"),
+    ({"feed_forward_width": "64"}, "feed_forward_width='64' .*whole number"),
+    ({"max_length": 0}, "max_length=0 .*at least 1"),
+    ({"num_heads": 3}, "num_heads=3 .*divisor of d_model=16"),
+    ({"num_key_value_heads": 3}, "num_key_value_heads=3 .*divisor of num_heads=4"),
+    ({"num_key_value_heads": 0}, "num_key_value_heads=0 .*divisor of num_heads=4"),
+    ({"num_key_value_heads": 8}, "num_key_value_heads=8 .*divisor of num_heads=4"),
+    ({"num_token_types": -1}, "num_token_types=-1 .*at least 0"),
+    ({"positions": "sinus"}, "positions='sinus' .*one of learned, sinusoidal, rotary, none"),
+    ({"norm": "batch"}, "norm='batch' .*one of layer, rms"),
+    ({"activation": "swish"}, "activation='swish' .*one of relu, gelu, gelu_tanh, silu"),
+    ({"rotary_base": 1.0}, r"rotary_base=1\.0 .*above 1"),
+    ({"rotary_base": float("inf")}, "rotary_base=inf .*above 1"),
+    ({"norm_epsilon": -1e-5}, "norm_epsilon=-1e-05 .*at least 0"),
+    ({"norm_epsilon": 1.0}, r"norm_epsilon=1\.0 .*small"),
+    ({"dropout": 1.0}, r"dropout=1\.0 .*from 0 to below 1"),
+    ({"dropout": -0.1}, r"dropout=-0\.1 .*from 0 to below 1"),
+    ({"attention_dropout": 1.5}, r"attention_dropout=1\.5 .*from 0 to below 1"),
+    ({"positions": "rotary", "d_model": 12}, "head_dim=3 .*even"),
+    ({"d_model": 15, "num_heads": 3}, "d_model=15 .*even"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[str(changes) for changes, _ in REFUSED])
+def test_what_does_not_fit_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small_config(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_heads": 1}, {"num_heads": 16}, {"num_key_value_heads": 1}, {"num_key_value_heads": 4},
+        {"norm_epsilon": 0.0}, {"dropout": 0.0}, {"dropout": 0.9},
+        {"d_model": 15, "num_heads": 3, "positions": "learned"}, *KINDS.values(),
+    ],
+)  # fmt: skip
+def test_what_fits_is_kept(changes):
+    config = small_config(**changes)
+    assert all(getattr(config, name) == value for name, value in changes.items())
+    assert config.head_dim * config.num_heads == config.d_model
+
+
+def test_a_configuration_does_not_change_but_can_be_copied_with_changes():
+    config = small_config()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.num_layers = 3
+    assert dataclasses.replace(config, num_layers=3) == small_config(num_layers=3) != config
+    with pytest.raises(ValueError, match="num_layers=0"):
+        dataclasses.replace(config, num_layers=0)
+
+
+def test_each_choice_is_tested():
+    assert list(KNOWN_POSITIONS) == POSITIONS
+    assert set(NORMS) == {"layer", "rms"}
+    assert set(ACTIVATIONS) == {"relu", "gelu", "gelu_tanh", "silu"}

@@ -1,0 +1,90 @@
+"""Heads: by hand from their own weights."""
+
+import copy
+import math
+
+import pytest
+import torch
+from small_models import build, random_ids, random_states
+from torch import nn
+
+from chapters_src.transformer import ClassificationHead, LanguageModelHead, SpanHead, TokenClassificationHead
+
+PADDING = torch.tensor([[1, 1, 1, 0], [0, 1, 0, 0]])
+
+
+def test_a_classification_head_reads_the_mean_of_the_tokens():
+    head, states = build(ClassificationHead, 16, 3), random_states(2, 4, 16)
+    means = torch.stack([states[0, :3].mean(0), states[1, 1]])
+    logits = head(states, PADDING)
+    assert logits.shape == (2, 3)
+    torch.testing.assert_close(logits, means @ head.classes.weight.T + head.classes.bias)
+
+
+def test_a_classification_head_refuses_sequences_without_tokens():
+    head, states = build(ClassificationHead, 16, 3), random_states(2, 4, 16)
+    with pytest.raises(ValueError, match=r"text 1 .*no tokens"):
+        head(states, torch.tensor([[1, 1, 1, 0], [0, 0, 0, 0]]))
+    with pytest.raises(ValueError, match=r"\(2, 4, 16\).*\(2, 3\)"):
+        head(states, PADDING[:, :3])
+
+
+def test_a_token_head_gives_each_token_the_same_treatment():
+    head, states = build(TokenClassificationHead, 16, 5), random_states(2, 4, 16)
+    logits = head(states)
+    assert logits.shape == (2, 4, 5)
+    expected = [[head.classes.weight @ token + head.classes.bias for token in row] for row in states]
+    torch.testing.assert_close(logits, torch.stack([torch.stack(row) for row in expected]))
+
+
+@pytest.mark.parametrize("kind", [ClassificationHead, TokenClassificationHead])
+def test_dropout_of_a_head_is_in_training_only(kind):
+    head, states = build(kind, 16, 3, dropout=0.5), random_states(2, 4, 16)
+    inputs = (states, PADDING) if kind is ClassificationHead else (states,)
+    assert torch.equal(head(*inputs), head(*inputs))
+    head.train()
+    assert not torch.equal(head(*inputs), head(*inputs))
+
+
+def test_a_span_head_gives_no_chance_to_what_may_not_answer():
+    head, states = build(SpanHead, 16), random_states(2, 4, 16).requires_grad_()
+    may_answer = PADDING.bool()
+    start, end = head(states, may_answer)
+    for logits, row in ((start, 0), (end, 1)):
+        expected = states @ head.ends.weight[row] + head.ends.bias[row]
+        assert torch.equal(logits == -math.inf, ~may_answer)
+        torch.testing.assert_close(logits[may_answer], expected[may_answer])
+    loss = nn.functional.cross_entropy(start, torch.tensor([2, 1]))
+    loss.backward()
+    assert loss.isfinite() and states.grad.isfinite().all()
+
+
+def test_a_span_head_refuses_masks_that_do_not_fit():
+    head, states = build(SpanHead, 16), random_states(2, 4, 16)
+    with pytest.raises(ValueError, match=r"torch.int64 \(2, 4\): boolean \(2, 4\)"):
+        head(states, PADDING)
+    with pytest.raises(ValueError, match=r"\(2, 3\): boolean \(2, 4\)"):
+        head(states, PADDING[:, :3].bool())
+    with pytest.raises(ValueError, match=r"row 1 .*no token"):
+        head(states, torch.tensor([[True] * 4, [False] * 4]))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_language_model_head_scores_every_entry(bias):
+    head, states = build(LanguageModelHead, 16, 23, bias=bias), random_states(2, 4, 16)
+    expected = states @ head.vocabulary.weight.T + (head.vocabulary.bias if bias else 0)
+    torch.testing.assert_close(head(states), expected)
+    assert (head.vocabulary.bias is not None) == bias
+
+
+def test_a_tied_head_uses_and_trains_the_matrix_of_the_embedding():
+    head, embedding = LanguageModelHead(16, 23, bias=False), nn.Embedding(23, 16)
+    head.tie(embedding)
+    assert head.vocabulary.weight is embedding.weight
+    head(embedding(random_ids(2, 4))).sum().backward()
+    torch.optim.SGD(head.parameters(), lr=0.1).step()
+    assert torch.equal(head.vocabulary.weight, embedding.weight)
+    twin, _ = copy.deepcopy((head, embedding))
+    assert twin.vocabulary.weight is not embedding.weight
+    with pytest.raises(ValueError, match=r"\(22, 16\).*\(23, 16\).*same shape"):
+        head.tie(nn.Embedding(22, 16))
