@@ -77,7 +77,7 @@ def section(title: str, results: list[Result]) -> str:
 
 def line(result: Result) -> str:
     """Write one result as a line of the table."""
-    ratio = f"{result.ratio:.0f}" if result.ratio >= 10 else f"{result.ratio:.1f}"
+    ratio = f"{result.ratio:.0f}" if result.ratio >= 10 else f"{result.ratio:.2g}"
     ours, theirs = (f"{amount:.3g}\N{NO-BREAK SPACE}{result.unit}" for amount in (result.ours, result.theirs))
     cells = (result.what, ours, result.compared_with, theirs, ratio)
     return f"| {' | '.join(cells)} |"

@@ -56,7 +56,7 @@ def encoders() -> list[Result]:
             expected = theirs(ids, attention_mask=mask).last_hidden_state
             torch.testing.assert_close(ours(ids, mask)[mask], expected[mask], atol=1e-4, rtol=0)
             seconds = taking_turns(
-                lambda mask=mask: ours(ids, mask), lambda mask=mask: theirs(ids, attention_mask=mask), 15
+                lambda mask=mask: ours(ids, mask), lambda mask=mask: theirs(ids, attention_mask=mask), 24
             )
         what = f"encoder of the book, {BATCH_SIZE} x {LENGTH} tokens, {about}: forward"
         lines.append(Result(what, seconds[0], "the Transformers library's `BertModel`", seconds[1]))
@@ -141,7 +141,7 @@ def training_steps() -> list[Result]:
     theirs = TheirsInOurPlace(copy.deepcopy(ours), config)
     steps = [training_step(model.train(), text) for model in (ours, theirs)]
     print(f"training step: {BATCH_SIZE} x {LENGTH} tokens", file=sys.stderr, flush=True)
-    seconds = taking_turns(*steps, 11)
+    seconds = taking_turns(*steps, 16)
     peaks = [peak_megabytes(step) for step in steps]
     what = f"encoder-decoder, 3 + 3 layers, d_model 256, {BATCH_SIZE} x {LENGTH} tokens: a training step"
     return [
@@ -205,7 +205,7 @@ def heads_together_or_one_by_one() -> Result:
     seconds = taking_turns(
         lambda: together(hidden_states, None).sum().backward(),
         lambda: one_by_one(hidden_states, None).sum().backward(),
-        25,
+        40,
     )
     what = f"attention, 12 heads of 32, {BATCH_SIZE} x {LENGTH} tokens: forward and backward, one projection"
     return Result(what, seconds[0], "three projections for each head", seconds[1])
@@ -221,13 +221,13 @@ def batch(vocab_size: int) -> tuple[Tensor, Tensor, Tensor]:
 
 def taking_turns(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> list[float]:
     """Measure two ways turn by turn: the median of each, in seconds on the wall, two threads."""
-    seconds: tuple[list[float], list[float]] = ([], [])
+    seconds: list[list[float]] = [[], []]
     for turn in range(rounds + 1):
-        for way, times in zip((ours, theirs), seconds, strict=True):
+        for way in (0, 1) if turn % 2 else (1, 0):
             begin = time.perf_counter()
-            way()
+            (ours, theirs)[way]()
             if turn:  # The first turn warms up.
-                times.append(time.perf_counter() - begin)
+                seconds[way].append(time.perf_counter() - begin)
     return [statistics.median(times) for times in seconds]
 
 

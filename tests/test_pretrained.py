@@ -16,6 +16,9 @@ from transformers import (
     BertConfig,
     BertForPreTraining,
     BertModel,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
+    DistilBertModel,
     GPT2Config,
     GPT2LMHeadModel,
     GPT2Model,
@@ -54,6 +57,21 @@ def bert(draw, **settings):
             num_hidden_layers=draw.choice([1, 3]),
             num_attention_heads=heads,
             intermediate_size=draw.choice([7, 16]),
+            max_position_embeddings=CONTEXT,
+            **settings,
+        )
+    )
+
+
+def distilbert(draw, **settings):
+    heads = draw.choice([1, 2, 3])
+    return DistilBertModel(
+        DistilBertConfig(
+            vocab_size=VOCAB_SIZE,
+            dim=heads * draw.choice([2, 5]),
+            n_layers=draw.choice([1, 3]),
+            n_heads=heads,
+            hidden_dim=draw.choice([7, 16]),
             max_position_embeddings=CONTEXT,
             **settings,
         )
@@ -191,6 +209,16 @@ def test_bert_gives_the_librarys_hidden_states(seed, activation):
     assert not ours.training
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("activation", ["gelu", "relu"])
+@torch.no_grad()
+def test_distilbert_gives_the_librarys_hidden_states(seed, activation):
+    theirs = made(distilbert, seed, activation=activation)
+    ids, mask = padded_batch(seed, "right")
+    expected = theirs(ids, attention_mask=mask).last_hidden_state
+    assert largest_difference(poured(theirs)(ids, mask), expected, mask) < 1e-4
+
+
 @pytest.mark.parametrize("side", ["right", "left"])
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
@@ -234,12 +262,12 @@ def test_translators_give_the_librarys_logits(kind, settings, seed):
     assert not ours.training
 
 
-@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+@pytest.mark.parametrize("kind", [bert, distilbert, gpt2, llama, bart, marian])
 def test_gradients_are_the_librarys_too(kind):
     theirs = made(kind, 0)
     ids, mask = padded_batch(0, "right", lowest=3)
     ours = poured(theirs)
-    if kind is bert:
+    if kind in (bert, distilbert):
         results = ours(ids, mask), theirs(ids, attention_mask=mask).last_hidden_state
     elif kind in (gpt2, llama):
         results = run_ours(ours, ids, mask), run_theirs(theirs, ids, mask)
@@ -351,7 +379,7 @@ def test_cached_translation_gives_the_librarys_ids(kind, settings, seed):
     assert is_varied(result)
 
 
-@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+@pytest.mark.parametrize("kind", [bert, distilbert, gpt2, llama, bart, marian])
 def test_nothing_stays_random(kind):
     theirs = made(kind, 0)
     torch.manual_seed(1)
@@ -362,7 +390,7 @@ def test_nothing_stays_random(kind):
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+@pytest.mark.parametrize("kind", [bert, distilbert, gpt2, llama, bart, marian])
 def test_weights_are_copies(kind):
     theirs = made(kind, 0)
     before = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
@@ -427,6 +455,13 @@ def test_berts_heads_and_older_names():
     assert any("gamma" in name for name in older) and any(name.startswith("cls.") for name in older)
     older["bert.embeddings.position_ids"] = torch.arange(CONTEXT)[None]
     assert same(from_library(full.config, older), poured(body))
+
+
+def test_distilberts_head():
+    body = made(distilbert, 0)
+    full = DistilBertForMaskedLM(body.config)
+    full.distilbert.load_state_dict(body.state_dict())
+    assert same(from_library(full.config, full.state_dict()), poured(body))
 
 
 def test_gpt2_without_its_head():
@@ -497,7 +532,7 @@ def spoiled(kind, change, **settings):
     return theirs.config, tensors
 
 
-@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+@pytest.mark.parametrize("kind", [bert, distilbert, gpt2, llama, bart, marian])
 def test_every_missing_tensor_is_named(kind):
     theirs = made(kind, 0)
     tensors = theirs.state_dict()
@@ -506,7 +541,7 @@ def test_every_missing_tensor_is_named(kind):
     tied = {"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"}
     may_be_absent = tied | {"final_logits_bias", "wte.weight"}
     for name in tensors:
-        bare = name.removeprefix("transformer.").removeprefix("model.")
+        bare = name.removeprefix("transformer." if kind is gpt2 else "model.")
         left_out = bare.startswith("pooler")
         computed = bare == "final_logits_bias" or (kind is marian and "embed_positions" in bare)
         assert (bare in str(everything.value)) == (not left_out and not computed)
@@ -518,12 +553,12 @@ def test_every_missing_tensor_is_named(kind):
         assert str(error.value).count("missing") == 1
 
 
-@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+@pytest.mark.parametrize("kind", [bert, distilbert, gpt2, llama, bart, marian])
 def test_every_misshapen_tensor_is_named(kind):
     theirs = made(kind, 0)
     tensors = theirs.state_dict()
     for name in tensors:
-        bare = name.removeprefix("transformer.").removeprefix("model.")
+        bare = name.removeprefix("transformer." if kind is gpt2 else "model.")
         if bare.startswith("pooler"):
             continue
         longer = torch.cat([tensors[name], tensors[name][:1]])
@@ -640,7 +675,7 @@ def test_the_tables_name_the_same_kinds_of_model():
 
 
 @pytest.mark.parametrize("shards", [False, True])
-@pytest.mark.parametrize("kind", [bert, gpt2, llama, bart, marian])
+@pytest.mark.parametrize("kind", [bert, distilbert, gpt2, llama, bart, marian])
 def test_folders_are_read_back(kind, shards, tmp_path):
     theirs = made(kind, 0)
     theirs.save_pretrained(tmp_path, max_shard_size="4KB" if shards else "1GB")
@@ -681,6 +716,12 @@ def test_a_missing_shard_is_named(shards):
     (shards / name).unlink()
     with pytest.raises(FileNotFoundError, match=f"has no {name}"):
         from_folder(shards)
+
+
+def test_one_file_counts_more_than_an_index(folder):
+    """The library reads in this order too."""
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"x": "absent.safetensors"}}')
+    assert same(from_folder(folder), poured(made(bert, 0)))
 
 
 @pytest.mark.parametrize("keep", [0, 5, -1, -100])

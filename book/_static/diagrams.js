@@ -12,7 +12,7 @@ function makeZoomable(figure) {
   const fingers = new Map(); // where each pointer that is down was last
 
   function show(x, y, width) {
-    view.width = Math.min(Math.max(width, whole / MOST), whole);
+    view.width = width;
     view.x = Math.min(Math.max(x, 0), whole - view.width);
     view.y = Math.min(Math.max(y, 0), (whole - view.width) * ratio);
     svg.setAttribute("viewBox", [view.x, view.y, view.width, view.width * ratio].join(" "));

@@ -23,6 +23,22 @@ _BERT = {
     "layers.*.feed_forward_residual.norm": "encoder.layer.*.output.LayerNorm",
 }
 
+_DISTILBERT = {
+    "embedding.tokens": "embeddings.word_embeddings",
+    "embedding.positions": "embeddings.position_embeddings",
+    "embedding.norm": "embeddings.LayerNorm",
+    "layers.*.attention.projection": (
+        "transformer.layer.*.attention.q_lin",
+        "transformer.layer.*.attention.k_lin",
+        "transformer.layer.*.attention.v_lin",
+    ),
+    "layers.*.attention.output": "transformer.layer.*.attention.out_lin",
+    "layers.*.attention_residual.norm": "transformer.layer.*.sa_layer_norm",
+    "layers.*.feed_forward.up": "transformer.layer.*.ffn.lin1",
+    "layers.*.feed_forward.down": "transformer.layer.*.ffn.lin2",
+    "layers.*.feed_forward_residual.norm": "transformer.layer.*.output_layer_norm",
+}
+
 _GPT2 = {
     "decoder.embedding.tokens": "wte",
     "decoder.embedding.positions": "wpe",
@@ -79,6 +95,7 @@ _BART = {
 # names are three matrices that ours holds one below the other. What a model does not have is not looked up.
 NAMES: dict[str, dict[str, str | tuple[str, ...]]] = {
     "bert": _BERT,
+    "distilbert": _DISTILBERT,
     "gpt2": _GPT2,
     "llama": _LLAMA,
     "bart": _BART,
@@ -86,7 +103,14 @@ NAMES: dict[str, dict[str, str | tuple[str, ...]]] = {
 }
 
 # The body's name inside a model with a head; it may be there or not.
-PREFIXES = {"bert": "bert.", "gpt2": "transformer.", "llama": "model.", "bart": "model.", "marian": "model."}
+PREFIXES = {
+    "bert": "bert.",
+    "distilbert": "distilbert.",
+    "gpt2": "transformer.",
+    "llama": "model.",
+    "bart": "model.",
+    "marian": "model.",
+}
 
 # Known, and left out on purpose.
 LEFT_OUT = {
@@ -95,6 +119,7 @@ LEFT_OUT = {
         "cls.*",  # The heads of BERT's own training: masked tokens, next sentence.
         "embeddings.position_ids",  # 0, 1, 2, ...
     ),
+    "distilbert": ("vocab_*", "embeddings.position_ids"),  # The head of its own training: masked tokens.
     "gpt2": ("h.*.attn.bias", "h.*.attn.masked_bias"),  # The causal mask, in older files.
     "llama": ("layers.*.self_attn.rotary_emb.inv_freq",),  # A function of the configuration.
     "bart": ("encoder.version", "decoder.version", "shared.weight"),  # `shared` is used if it is shared.

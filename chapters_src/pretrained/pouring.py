@@ -29,8 +29,8 @@ def from_library(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> nn.
             with its language-model head. What `LEFT_OUT` lists may be there and is not used.
 
     Returns:
-        An `Encoder` (BERT), a `LanguageModel` (GPT-2, Llama) or an `EncoderDecoder` (BART, Marian), in
-        evaluation mode.
+        An `Encoder` (BERT, DistilBERT), a `LanguageModel` (GPT-2, Llama) or an `EncoderDecoder` (BART,
+        Marian), in evaluation mode.
 
     Raises:
         ValueError: a kind of model or a setting that ours does not have; or tensors that are missing, left

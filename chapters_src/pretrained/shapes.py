@@ -42,6 +42,26 @@ def _bert(config: PretrainedConfig) -> Encoder:
     )
 
 
+def _distilbert(config: PretrainedConfig) -> Encoder:
+    return Encoder(
+        Config(
+            vocab_size=config.vocab_size,
+            d_model=config.dim,
+            num_layers=config.n_layers,
+            num_heads=config.n_heads,
+            feed_forward_width=config.hidden_dim,
+            max_length=config.max_position_embeddings,
+            positions="learned",
+            embedding_norm=True,
+            norm_first=False,
+            norm_epsilon=1e-12,  # The library has no setting for it.
+            activation=_activation(config, "activation"),
+            dropout=config.dropout,
+            attention_dropout=config.attention_dropout,
+        )
+    )
+
+
 def _gpt2(config: PretrainedConfig) -> LanguageModel:
     _only(config, add_cross_attention=False, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False)
     return LanguageModel(
@@ -138,6 +158,7 @@ def _bart_stack(config: PretrainedConfig, side: str, vocab_size: int) -> Config:
 
 BUILDERS: dict[str, Callable[[PretrainedConfig], nn.Module]] = {
     "bert": _bert,
+    "distilbert": _distilbert,
     "gpt2": _gpt2,
     "llama": _llama,
     "bart": _bart,

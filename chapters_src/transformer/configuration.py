@@ -40,7 +40,7 @@ class Config:
     positions: str = "sinusoidal"  # "learned", "sinusoidal", "rotary" (inside attention) or "none".
     rotary_base: float = 10_000.0  # Larger: rotary positions turn more slowly, for longer contexts.
     num_token_types: int = 0  # BERT tells the first of two texts from the second with 2 of them; 0: none.
-    scale_embedding: bool = False  # By the root of d_model: sinusoidal positions drown tokens without.
+    scale_embedding: bool = False  # Tokens times the root of d_model, else sinusoidal positions drown them.
     embedding_norm: bool = False  # A norm between embedding and first layer, as BERT and BART have it.
     norm: str = "layer"  # "layer": LayerNorm; "rms": without mean and bias.
     norm_first: bool = True  # Before each part, and once more at the end; else after each part.

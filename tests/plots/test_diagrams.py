@@ -269,6 +269,25 @@ def test_cross_attention_makes_key_and_value_of_the_memory(norm_first):
     assert inputs["attn_weights · value"].lines[0][1] == "(B, H, T, S) · (B, H, S, head_dim)"
 
 
+@pytest.mark.parametrize("draw", [diagrams.encoder_layer, diagrams.decoder_layer])
+def test_parts_are_linked_inside_as_they_compute(draw):
+    sheet = draw()
+    links = [ends(sheet, arrow) for arrow in sheet.arrows]
+    for frame in frames(sheet):
+        inside = [link for link in links if within(link[0], frame, 0) and within(link[1], frame, 0)]
+        found = sorted((title(source), title(target)) for source, target in inside)
+        wanted = [("activation", "linear"), ("linear", "activation")]
+        if "attention" in title(frame):
+            wanted = [
+                ("attn_weights · value", "join the heads, linear"),
+                ("key", "softmax of the scores"),
+                ("query", "softmax of the scores"),
+                ("softmax of the scores", "attn_weights · value"),
+                ("value", "attn_weights · value"),
+            ]
+        assert found == wanted
+
+
 def test_the_decoder_reads_the_memory_of_the_encoder():
     sheet = diagrams.encoder_decoder()
     [(source, target)] = [ends(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "memory"]
@@ -305,8 +324,10 @@ def test_lines_of_arrows_start_at_their_box_and_end_at_their_head(sheet, root):
     for arrow, line in zip(sheet.arrows, lines, strict=True):
         points = [tuple(map(float, pair.split())) for pair in line[1:].split("L")]
         assert points[0] == pytest.approx(arrow.points[0], abs=1e-3)
-        head = np.abs(np.subtract(points[-1], arrow.points[-1])).sum()
-        assert head == pytest.approx(11 if arrow.kind == "residual" else 8, abs=1e-3)
+        head = 11 if arrow.kind == "residual" else 8
+        before, tip = np.array(arrow.points[-2:])
+        neck = tip + head * np.sign(before - tip)
+        assert points[-1] == pytest.approx(tuple(neck), abs=1e-3)
 
 
 def test_kinds_of_arrows_differ_by_more_than_colour():

@@ -208,14 +208,15 @@ class Fingers:
         self.session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
 
-def test_two_fingers_zoom_the_diagram_and_not_the_page(on_phone):
+def test_two_fingers_zoom_and_move_the_diagram_and_not_the_page(on_phone):
     fingers, before = Fingers(on_phone.page), on_phone.scrolled()
-    middle = on_phone.at(0.5, 0.5)
-    held = on_phone.under(*middle)
-    paths = [((middle[0], middle[1] - side * 60), (middle[0], middle[1] - side * 120)) for side in (1, -1)]
+    x, y = on_phone.at(0.4, 0.4)
+    to_x, to_y = x + 10, y + 40
+    held = on_phone.under(x, y)
+    paths = [((x, y - side * 60), (to_x, to_y - side * 120)) for side in (1, -1)]
     fingers.move(*paths)
     assert on_phone.share() == pytest.approx(0.5, abs=0.02)
-    assert on_phone.under(*middle) == pytest.approx(held, abs=3)
+    assert on_phone.under(to_x, to_y) == pytest.approx(held, abs=3), "it stays between the fingers"
     assert on_phone.scrolled() == before
     assert on_phone.page.evaluate("visualViewport.scale") == pytest.approx(1)
     fingers.move(*[(end, start) for start, end in paths])
