@@ -663,7 +663,9 @@ def test_other_rotary_positions_are_refused(rope):
 def test_other_kinds_of_model_are_refused():
     config = BertConfig()
     config.model_type = "mbart"
-    with pytest.raises(ValueError, match="model_type='mbart': known are bert, distilbert, gpt2, llama, bart, marian"):
+    with pytest.raises(
+        ValueError, match="model_type='mbart': known are bert, distilbert, gpt2, llama, bart, marian"
+    ):
         from_library(config, {})
 
 
