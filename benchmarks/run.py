@@ -63,9 +63,9 @@ text each word stands.
 
 The lines about transformers are seconds on the wall with two threads, both sides in turns, and the median of
 each. There, memory is what tensors take at most in a training step, beyond the weights, what the optimizer
-keeps and the batch. From run to run these ratios move by some hundredths. The two encoders spend nearly all of
-their time in the same matrix products, so they are level; one projection for all heads saves time because a few
-large products are quicker than many small ones.
+keeps and the batch. From run to run these ratios move by some hundredths. The two encoders spend nearly all
+of their time in the same matrix products, so they are level; one projection for all heads saves time because
+a few large products are quicker than many small ones.
 
 Python {platform.python_version()}, {versions}; a computer with {os.cpu_count()} cores.
 """
