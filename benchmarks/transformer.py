@@ -56,7 +56,7 @@ def encoders() -> list[Result]:
             expected = theirs(ids, attention_mask=mask).last_hidden_state
             torch.testing.assert_close(ours(ids, mask)[mask], expected[mask], atol=1e-4, rtol=0)
             seconds = taking_turns(
-                lambda mask=mask: ours(ids, mask), lambda mask=mask: theirs(ids, attention_mask=mask), 24
+                lambda mask=mask: ours(ids, mask), lambda mask=mask: theirs(ids, attention_mask=mask), 60
             )
         what = f"encoder of the book, {BATCH_SIZE} x {LENGTH} tokens, {about}: forward"
         lines.append(Result(what, seconds[0], "the Transformers library's `BertModel`", seconds[1]))
@@ -141,7 +141,7 @@ def training_steps() -> list[Result]:
     theirs = TheirsInOurPlace(copy.deepcopy(ours), config)
     steps = [training_step(model.train(), text) for model in (ours, theirs)]
     print(f"training step: {BATCH_SIZE} x {LENGTH} tokens", file=sys.stderr, flush=True)
-    seconds = taking_turns(*steps, 16)
+    seconds = taking_turns(*steps, 40)
     peaks = [peak_megabytes(step) for step in steps]
     what = f"encoder-decoder, 3 + 3 layers, d_model 256, {BATCH_SIZE} x {LENGTH} tokens: a training step"
     return [
