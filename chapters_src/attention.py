@@ -1,7 +1,8 @@
 """Attention: every query takes an average of values, weighted by how well its key fits.
 
-Chapters 06 and 07 build it step by step, from a loop over single vectors to heads, masks, rotary positions
-and a cache; chapter 08 puts it into layers, and chapter 13 decodes with its cache.
+Chapters 06 and 07 build it step by step, from a loop over single vectors to heads, masks and shared keys;
+chapter 08 turns queries and keys by their positions and puts attention into layers, and chapter 13 decodes
+with its cache.
 
 A mask says who may attend to whom. It is boolean, and True means "may attend". Masks broadcast, so that they
 combine with `&`: `padding_mask(attention_mask) & causal_mask(length)`. No function here fills in a mask that
