@@ -8,6 +8,14 @@ from typing import NoReturn
 import pytest
 
 
+def pytest_collection_modifyitems(items):
+    """Where tests run in several processes, those of a slow module share one, with what they prepare."""
+    for item in items:
+        is_slow = any(item.get_closest_marker(name) for name in ("slow", "site", "full"))
+        if is_slow and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def absent() -> Callable[[str], NoReturn]:
     """What a test calls if something it needs is not there: a loud skip here, a failure in CI (`CI=true`)."""

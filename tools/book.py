@@ -8,22 +8,27 @@ from __future__ import annotations  # so that an older Python reaches the messag
 
 import argparse
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 COMMANDS = {
     "book": "install what is missing, execute the notebooks whose inputs changed, render the site",
     "test": "the book, and everything that is checked: style, unit tests, notebooks, the site in a browser",
+    "test-full": "the same, every notebook twice and with full resources, and every page in every way",
     "test-colab": "run every notebook as in Colab: its versions, from the set-up cell (3 GB to download)",
     "serve": "serve the rendered site on this computer",
+    "lab": "open the notebooks in JupyterLab",
+    "new": "make the skeleton of a chapter: python tools/book.py new 12_language_model",
     "lint": "check style and spelling only",
     "bench": "measure speed beside peers and write benchmarks/results.md",
     "pins": "compile requirements.txt from the ranges in pyproject.toml",
     "stamp": "write the repository's address and the version into notebooks and configuration",
-    "clean": "remove .venv and everything that was built",
+    "clean": "remove the environments and everything that was built",
     "help": "list the commands",
 }
+# What each command needs of the extras in pyproject.toml; those that are not named need "book".
+TESTING = ("test", "test-full", "new", "lint", "bench")
+EXTRAS = {"lab": ["book", "lab"]} | {command: ["book", "test"] for command in TESTING}
+ENDLESS = ("serve", "lab")  # these change nothing, and must not keep others from working
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,34 +36,45 @@ def main(arguments: list[str] | None = None) -> int:
     if sys.version_info < (3, 11):  # noqa: UP036
         print(f"The book needs Python 3.11 or newer, and this is {sys.version.split()[0]}.", file=sys.stderr)
         return 2
+    for stream in (sys.stdout, sys.stderr):  # a console of Windows may have no check mark
+        stream.reconfigure(errors="backslashreplace") if hasattr(stream, "reconfigure") else None
     options = parser().parse_args(arguments)
     if options.command == "help":
         print("\n".join(f"  {name:12}{text}" for name, text in COMMANDS.items()))
         return 0
     import environment  # not at the top: an older Python must reach the message above
+    import processes
 
-    if options.command == "clean":
-        return environment.clean()
-    if options.command == "pins":
-        return environment.compile_pins(environment.ROOT / "requirements.txt")
-    if options.here:
-        python = sys.executable
-    elif options.command == "test-colab":
-        python = environment.ensure_colab()
-    else:
-        python = environment.ensure(newest=options.newest)
-    if python is None:
+    processes.end_like_an_interrupt()
+    try:
+        if options.here:
+            return inside(options)
+        with processes.alone(environment.LOCK, say=print):
+            python = prepare(options)
+        if python is None:
+            return 0
+        given = sys.argv[1:] if arguments is None else arguments
+        return processes.call([python, __file__, *given, "--here"], env={**os.environ, "PYTHONPATH": ""})
+    except environment.InstallFailed as failure:
+        print(f"\nfailed: {failure}", file=sys.stderr)
         return 1
-    if Path(python) != Path(sys.executable):
-        command = [python, __file__, options.command, "--here", *(["--newest"] if options.newest else [])]
-        return subprocess.call(command, env={**os.environ, "PYTHONPATH": ""})
-    return inside(options)
+    except KeyboardInterrupt:
+        print("\nstopped; what was finished is kept", file=sys.stderr)
+        return 130
 
 
 def parser() -> argparse.ArgumentParser:
-    """The commands and the two options."""
+    """The commands and their options."""
     result = argparse.ArgumentParser(prog="python tools/book.py", description=__doc__.splitlines()[0])
     result.add_argument("command", nargs="?", choices=COMMANDS, default="help", metavar="COMMAND")
+    result.add_argument("name", nargs="?", help="of the new chapter, such as 12_language_model")
+    result.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="CHAPTER",
+        help="with book: execute such as 05",
+    )
     result.add_argument("--here", action="store_true", help="use the Python that runs this, install nothing")
     result.add_argument(
         "--newest", action="store_true", help="the newest versions that pyproject.toml allows, not the pins"
@@ -66,18 +82,34 @@ def parser() -> argparse.ArgumentParser:
     return result
 
 
+def prepare(options: argparse.Namespace) -> str | None:
+    """Give a command what it needs: the Python to go on with, or None where nothing is left to do."""
+    import environment
+
+    if options.command == "clean":
+        return environment.clean()
+    if options.command == "pins":
+        return environment.compile_pins(environment.REQUIREMENTS)
+    if options.command == "test-colab":
+        return environment.ensure_colab()
+    return environment.ensure(EXTRAS.get(options.command, ["book"]), newest=options.newest)
+
+
 def inside(options: argparse.Namespace) -> int:
     """Run a command in an environment that has the packages."""
     import commands
+    import environment
+    import processes
 
+    command = getattr(commands, options.command.replace("-", "_"))
     try:
-        return getattr(commands, options.command.replace("-", "_"))(newest=options.newest)
+        if options.command in ENDLESS:
+            return command(options)
+        with processes.alone(environment.LOCK, say=print):
+            return command(options)
     except commands.Failure as failure:
         print(f"\nfailed: {failure}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("\nstopped; what was finished is kept", file=sys.stderr)
-        return 130
 
 
 if __name__ == "__main__":

@@ -5,43 +5,53 @@ import http.server
 import os
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import address
 import colab
 import environment
 import execute
+import processes
 import render
 import vendor
-from paths import HTML, ROOT, notebooks
+from paths import HTML, NOTEBOOKS, ROOT, notebooks
 
 
 class Failure(Exception):
     """A step failed; the message is what the reader of the terminal needs."""
 
 
-def book(newest: bool = False) -> int:
+def book(options: Namespace) -> int:
     """Execute what changed, render the site, say where it is."""
     try:
-        execute.execute_changed(requirements(newest), say=_say)
+        execute.execute_changed(requirements(options), only=options.only, say=_say)
         render.render(say=_say)
-    except (execute.NotebookFailed, render.RenderFailed, vendor.NpmFailed) as failed:
+    except (execute.NotebookFailed, render.RenderFailed, vendor.NpmFailed, ValueError) as failed:
         raise Failure(str(failed)) from failed
     _say(f"\nthe site: {(HTML / 'index.html').relative_to(ROOT)}  (open it, or: python tools/book.py serve)")
     return 0
 
 
-def test(newest: bool = False) -> int:
+def test(options: Namespace) -> int:
     """Everything that is checked, the fast things first."""
-    lint()
-    _step("unit tests", "pytest", "-m", "not slow and not site", "tests")
-    book(newest)
-    os.environ["BOOK_REQUIREMENTS"] = str(requirements(newest))
-    _step("slow tests and the site in a browser", "pytest", "-m", "slow or site", "tests")
+    lint(options)
+    os.environ["BOOK_REQUIREMENTS"] = str(requirements(options))
+    _pytest("unit tests", "not slow and not site and not full")
+    book(options)
+    _pytest("slow tests and the site in a browser", "(slow or site) and not full")
     return 0
 
 
-def test_colab(newest: bool = False) -> int:
+def test_full(options: Namespace) -> int:
+    """Besides, what takes long: second executions, full resources, every page in every way."""
+    os.environ["BOOK_VISITS"] = "all"
+    test(options)
+    _pytest("second executions and full resources", "full", at_a_time=1)
+    return 0
+
+
+def test_colab(options: Namespace) -> int:
     """Run every notebook from its set-up cell, on Colab's versions."""
     try:
         colab.run_all(say=_say)
@@ -50,7 +60,7 @@ def test_colab(newest: bool = False) -> int:
     return 0
 
 
-def lint(newest: bool = False) -> int:
+def lint(options: Namespace) -> int:
     """Style, spelling, notebooks without outputs, one address."""
     _step("ruff", "ruff", "check", "--quiet", ".")
     _step("ruff format", "ruff", "format", "--check", "--quiet", ".")
@@ -62,7 +72,7 @@ def lint(newest: bool = False) -> int:
     return 0
 
 
-def serve(newest: bool = False) -> int:
+def serve(options: Namespace) -> int:
     """Serve the rendered site on this computer, until interrupted."""
     if not (HTML / "index.html").exists():
         raise Failure("there is no site yet: run python tools/book.py book first")
@@ -76,33 +86,42 @@ def serve(newest: bool = False) -> int:
         server.serve_forever()
 
 
-def bench(newest: bool = False) -> int:
+def bench(options: Namespace) -> int:
     """Measure speed beside peers; the run writes benchmarks/results.md."""
-    return subprocess.call(
-        [sys.executable, str(ROOT / "benchmarks" / "run.py")], cwd=ROOT, env=_environment()
-    )
+    return processes.call([sys.executable, str(ROOT / "benchmarks" / "run.py")], cwd=ROOT, env=_environment())
 
 
-def stamp(newest: bool = False) -> int:
+def stamp(options: Namespace) -> int:
     """Write the address and the version of pyproject.toml wherever they stand."""
     _say("\n".join(address.stamp()) or "nothing to change")
     return 0
 
 
-def requirements(newest: bool) -> Path:
+def lab(options: Namespace) -> int:
+    """Open the notebooks in JupyterLab, until interrupted."""
+    return processes.call([sys.executable, "-m", "jupyterlab", str(NOTEBOOKS)], cwd=ROOT, env=_environment())
+
+
+def requirements(options: Namespace) -> Path:
     """The pins in use: a part of the key that decides what is executed again."""
-    return environment.NEWEST_REQUIREMENTS if newest else environment.REQUIREMENTS
+    return environment.NEWEST_REQUIREMENTS if options.newest else environment.REQUIREMENTS
+
+
+def _pytest(name: str, marks: str, at_a_time: int | None = None) -> None:
+    """Run the tests with some marks, as many at a time as there are cores."""
+    count = str(at_a_time or execute.num_cores())
+    _step(name, "pytest", "-m", marks, "--numprocesses", count, "--dist", "loadgroup", "tests")
 
 
 def _step(name: str, module: str, *arguments: str) -> None:
     _say(f"{name}")
-    code = subprocess.call([sys.executable, "-m", module, *arguments], cwd=ROOT, env=_environment())
+    code = processes.call([sys.executable, "-m", module, *arguments], cwd=ROOT, env=_environment())
     if code != 0:
         raise Failure(f"{name} ended with exit code {code}")
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
 
 
 def _tracked_texts() -> list[str]:

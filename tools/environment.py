@@ -1,17 +1,23 @@
-"""The virtual environment: made once, installed from the pins, left alone while they stay the same.
+"""The virtual environments: made by uv from the lock, and left alone while nothing about them changes.
 
-Standard library only, because this runs before anything is installed.
+Standard library only, because this runs before anything is installed. uv itself comes from pip, at a pinned
+version, into a folder of its own. An environment is complete or it is made again from nothing: its stamp is
+written last, and says for what it was made.
 """
 
 import hashlib
 import json
+import os
+import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from paths import BUILD, ROOT
@@ -19,152 +25,217 @@ from paths import BUILD, ROOT
 VENV = ROOT / ".venv"
 VENV_NEWEST = ROOT / ".venv-newest"
 VENV_COLAB = ROOT / ".venv-colab"
+VENV_UV = ROOT / ".venv-uv"
 
 REQUIREMENTS = ROOT / "requirements.txt"
+UV_REQUIREMENTS = ROOT / "tools" / "requirements-uv.txt"
 COLAB_REQUIREMENTS = ROOT / "tests" / "colab" / "requirements.txt"
-COLAB_PYTHON = (3, 13)
+COLAB_PYTHON = "3.13"
 NEWEST_REQUIREMENTS = BUILD / "requirements-newest.txt"
+STAMP = "installed.json"
+LOCK = ROOT / ".lock"  # held by the command that works in this folder
+PYTHON_IN_VENV = "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
+# Not the Python of an environment, which may be one that is about to be made again.
+BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 HEADER = """\
-# Exact pins, compiled from the ranges in pyproject.toml by `python tools/book.py pins`. Do not edit.
+# The lock: exact versions with the hashes of their files, for every system and Python that the book runs on.
+# Compiled from the ranges in pyproject.toml by `python tools/book.py pins`; do not edit. PyTorch has no
+# hashes, because its builds differ (CPU, CUDA, ROCm), and what only some of its builds need is not listed.
 """
+# PyTorch's own companions: each build names the exact versions that it needs.
+OF_PYTORCH = re.compile(r"(nvidia|cuda|triton)\b")
+# What pip's settings are called for uv, which does not read them.
+SETTINGS = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+    "proxy": "ALL_PROXY",
+}
+OTHER_SOURCES = ("UV_INDEX", "UV_FIND_LINKS")  # among them pip takes the best version, wherever it lies
 
 
-def ensure(newest: bool = False) -> str | None:
-    """Make sure that the virtual environment holds the wanted packages.
+class InstallFailed(Exception):
+    """An environment could not be made; the tool that failed has said why."""
+
+
+def ensure(extras: Iterable[str], newest: bool = False) -> str:
+    """Make sure that the book's environment holds the packages of some extras of `pyproject.toml`.
 
     Args:
+        extras: such as "book" and "test". What an environment had before, it keeps.
         newest: take the newest versions that `pyproject.toml` allows, in an environment of its own.
 
     Returns:
-        The path of the environment's Python, or None where installing failed (pip has said why).
+        The path of the environment's Python.
+
+    Raises:
+        InstallFailed: uv or pip ended with an error, which it has printed.
     """
-    folder, requirements = (VENV_NEWEST, NEWEST_REQUIREMENTS) if newest else (VENV, REQUIREMENTS)
-    if newest and compile_pins(requirements, keep_torch=False) != 0:
-        return None
-    return _ensure(folder, requirements, lambda: sys.executable, with_package=True)
+    folder, lock = (VENV_NEWEST, NEWEST_REQUIREMENTS) if newest else (VENV, REQUIREMENTS)
+    if newest:
+        compile_pins(lock, keep_torch=False)
+    key = _key(lock)
+    had = _stamped(folder, key)
+    wanted = sorted({*extras, *(had or [])})
+    if had != wanted:
+        with _stamping(folder, key, wanted):
+            if had is None:
+                _create(folder, BASE_PYTHON)
+            package = f"{ROOT}[{','.join(wanted)}]"
+            _uv("pip", "install", "--python", str(folder), "--constraint", str(lock), "--editable", package)
+    return str(folder / PYTHON_IN_VENV)
 
 
-def ensure_colab() -> str | None:
+def ensure_colab() -> str:
     """Make sure that `.venv-colab` holds what a Colab session starts with: not the helper package.
 
     Returns:
-        The path of the environment's Python, or None where installing failed (pip has said why).
+        The path of the environment's Python.
+
+    Raises:
+        InstallFailed: uv or pip ended with an error, which it has printed.
     """
-    return _ensure(VENV_COLAB, COLAB_REQUIREMENTS, _colab_python, with_package=False)
+    key = _key(COLAB_REQUIREMENTS)
+    if _stamped(VENV_COLAB, key) is None:
+        with _stamping(VENV_COLAB, key, []):
+            _create(VENV_COLAB, _colab_python(), "--seed")  # the set-up cells call pip
+            _uv("pip", "install", "--python", str(VENV_COLAB), "-r", str(COLAB_REQUIREMENTS))
+    return str(VENV_COLAB / PYTHON_IN_VENV)
 
 
-def _ensure(folder: Path, requirements: Path, base: Callable[[], str], with_package: bool) -> str | None:
-    """Create and install what is missing; `base` chooses the Python that a new environment gets."""
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    stamp, wanted = folder / "installed", _key(requirements)
-    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
-        return str(python)
-    stamp.unlink(missing_ok=True)
-    if not python.exists() and not _create(folder, base()):
-        return None
-    if not _install(str(python), requirements, with_package):
-        return None
-    stamp.write_text(wanted)
-    return str(python)
-
-
-def compile_pins(target: Path, keep_torch: bool = True) -> int:
-    """Let pip resolve the ranges of `pyproject.toml`, and write `name==version` lines atomically.
+def compile_pins(target: Path, keep_torch: bool = True) -> None:
+    """Let uv resolve the ranges of `pyproject.toml` for all systems at once, and write the lock atomically.
 
     Args:
         target: the file to write.
         keep_torch: hold PyTorch at the version of the extra `pin`.
 
-    Returns:
-        pip's exit code.
+    Raises:
+        InstallFailed: uv found no versions that fit together, or could not ask for them.
     """
-    extras = "book,test,pin" if keep_torch else "book,test"
+    extras = [*_project()["optional-dependencies"]]
+    chosen = [f"--extra={extra}" for extra in extras if keep_torch or extra != "pin"]
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch) / "report.json"
-        print("resolving the ranges of pyproject.toml (about two minutes)", flush=True)
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
-        code = subprocess.call([*command, "--report", str(report), f"{ROOT}[{extras}]"])
-        if code != 0:
-            return code
-        packages = [item["metadata"] for item in json.loads(report.read_text())["install"]]
-    lines = sorted(
-        f"{package['name'].lower().replace('_', '-')}=={package['version'].split('+')[0]}\n"
-        for package in packages
-        if package["name"] != "transformers-taken-apart"
-    )
     partial = target.with_suffix(".partial")
-    partial.write_text(HEADER + "".join(lines))
+    print("resolving the ranges of pyproject.toml", flush=True)
+    options = ["--universal", "--fork-strategy=fewest", "--generate-hashes", "--no-annotate", "--no-header"]
+    options += ["--upgrade", "--quiet", "--output-file", str(partial)]
+    # Only the index: wheels that lie on this machine are few, and their hashes would be all that is locked.
+    index_only = {name: "" for name in OTHER_SOURCES}
+    _uv("pip", "compile", str(ROOT / "pyproject.toml"), *chosen, *options, **index_only)
+    partial.write_text(HEADER + _as_lock(partial.read_text(encoding="utf-8")), encoding="utf-8")
     partial.replace(target)
-    print(f"{len(lines)} pins in {target.relative_to(ROOT)}")
-    return 0
+    print(f"{len(pins(target))} pins in {target.relative_to(ROOT).as_posix()}")
 
 
-def clean() -> int:
+def pins(lock: Path) -> list[str]:
+    """The pins of a lock without hashes: `name==version`, and for which systems, one line each."""
+    lines = lock.read_text(encoding="utf-8").splitlines()
+    return [line.rstrip(" \\") for line in lines if re.match(r"[A-Za-z0-9]", line)]
+
+
+def clean() -> None:
     """Remove the environments and everything that was built."""
-    for folder in (VENV, VENV_NEWEST, VENV_COLAB, BUILD):
+    for folder in (VENV, VENV_NEWEST, VENV_COLAB, VENV_UV, BUILD):
         shutil.rmtree(folder, ignore_errors=True)
-    return 0
 
 
-def _key(requirements: Path) -> str:
-    """What an installed environment depends on, as one hash."""
-    parts = (requirements.read_bytes(), (ROOT / "pyproject.toml").read_bytes(), sys.version.encode())
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+def _key(lock: Path) -> str:
+    """What an environment is made for, as one hash: packages, Python, place, and the wanted PyTorch build."""
+    python = (sys.version, sys.base_prefix, platform.machine())
+    wanted = [lock.read_text(encoding="utf-8"), _project(), python, str(ROOT)]
+    wanted.append(os.environ.get("UV_TORCH_BACKEND", ""))
+    return hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
+
+
+def _project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def _stamped(folder: Path, key: str) -> list[str] | None:
+    """The extras of an environment that is complete and made for this; None if there is no such one."""
+    try:
+        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+        return stamp["extras"] if stamp["key"] == key and (folder / PYTHON_IN_VENV).exists() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@contextmanager
+def _stamping(folder: Path, key: str, extras: list[str]) -> Iterator[None]:
+    """While an environment changes it has no stamp; it gets one when all went well."""
+    start = time.monotonic()
+    (folder / STAMP).unlink(missing_ok=True)
+    yield
+    partial = folder / f"{STAMP}.partial"
+    partial.write_text(json.dumps({"key": key, "extras": extras}), encoding="utf-8")
+    partial.replace(folder / STAMP)
+    print(f"installed in {time.monotonic() - start:.0f} s", flush=True)
+
+
+def _create(folder: Path, base: str, *options: str) -> None:
+    print(f"creating {folder.name}", flush=True)
+    _uv("venv", "--quiet", "--clear", *options, "--python", base, str(folder))
+
+
+def _uv(*arguments: str, **variables: str) -> None:
+    """Run the pinned uv, with pip's settings where uv has none of its own."""
+    python = _uv_environment()
+    known = {**_settings_of_pip(python), **os.environ, **variables}
+    if any(known.get(name) for name in OTHER_SOURCES):
+        known.setdefault(
+            "UV_INDEX_STRATEGY", "unsafe-best-match"
+        )  # as pip does; the hashes say what is right
+    command = [str(python.with_name("uv")), *arguments]
+    code = subprocess.call(command, cwd=ROOT, env=known)
+    if code != 0:
+        raise InstallFailed(f"uv {' '.join(arguments[:2])} ended with exit code {code}")
+
+
+def _uv_environment() -> Path:
+    """The Python of the small environment that holds uv and nothing else."""
+    python, stamp = VENV_UV / PYTHON_IN_VENV, VENV_UV / STAMP
+    key = _key(UV_REQUIREMENTS)
+    if python.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == key:
+        return python
+    print("fetching uv, which installs the packages", flush=True)
+    if subprocess.call([BASE_PYTHON, "-m", "venv", "--clear", str(VENV_UV)]) != 0:
+        raise InstallFailed("python -m venv failed; on Debian and Ubuntu, `apt install python3-venv` helps")
+    options = ["--quiet", "--disable-pip-version-check", "--require-hashes", "-r", str(UV_REQUIREMENTS)]
+    if subprocess.call([str(python), "-m", "pip", "install", *options]) != 0:
+        raise InstallFailed("pip could not install uv")
+    stamp.write_text(key, encoding="utf-8")
+    return python
+
+
+def _settings_of_pip(python: Path) -> dict[str, str]:
+    """Where packages come from, as the user has told pip, in uv's words."""
+    listed = subprocess.run([str(python), "-m", "pip", "config", "list"], capture_output=True, text=True)
+    found = {}
+    # Later lines win: `global.` for all commands, `install.` for this one, `:env:.` for variables.
+    order = {"global": 0, "install": 1, ":env:": 2}
+    lines = [line.partition("=") for line in listed.stdout.splitlines()]
+    for name, _, value in sorted(lines, key=lambda line: order.get(line[0].rpartition(".")[0], -1)):
+        section, _, setting = name.rpartition(".")
+        if section in order and setting in SETTINGS:
+            found[SETTINGS[setting]] = " ".join(shlex.split(value)).replace("\\n", " ").strip()
+    return found
+
+
+def _as_lock(compiled: str) -> str:
+    """What uv compiled, without hashes for PyTorch and without what only some of its builds need."""
+    entries = re.split(r"(?m)^(?=\S)", compiled)
+    kept = [entry for entry in entries if not OF_PYTORCH.match(entry)]
+    return "".join(re.sub(r"^(torch==[^\s;\\]+).*", r"\1\n", entry, flags=re.DOTALL) for entry in kept)
 
 
 def _colab_python() -> str:
-    """A Python of Colab's version if this machine has one, else the one that runs this."""
-    wanted = ".".join(map(str, COLAB_PYTHON))
-    if sys.version_info[:2] == COLAB_PYTHON:
-        return sys.executable
-    found = shutil.which(f"python{wanted}")
-    # A version manager may put a command on the path that only says that it is not active: ask it.
-    if found and subprocess.run([found, "-c", "import venv"], capture_output=True).returncode == 0:
-        return found
-    print(
-        f"no Python {wanted}, which Colab has, on this machine: taking {sys.version.split()[0]}", flush=True
-    )
-    return sys.executable
-
-
-def _create(folder: Path, base: str) -> bool:
-    print(f"creating {folder.name}", flush=True)
-    if subprocess.call([base, "-m", "venv", "--clear", str(folder)]) == 0:
-        return True
-    print("python -m venv failed; on Debian and Ubuntu, `apt install python3-venv` helps", file=sys.stderr)
-    return False
-
-
-def _install(python: str, requirements: Path, with_package: bool) -> bool:
-    """Install the pins, then perhaps the helper package itself, with progress at the terminal."""
-    total = sum("==" in line for line in requirements.read_text().splitlines())
-    pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
-    start = time.monotonic()
-    with subprocess.Popen(
-        [*pip, "-r", str(requirements)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        tail, seen = [], 0
-        for line in process.stdout:
-            tail = [*tail[-30:], line]
-            if re.match(r"Collecting |Requirement already", line):
-                seen += 1
-                of_total = f" of {total}" if seen <= total else ""  # more, where they are not all listed
-                _progress(f"  {seen}{of_total} packages found", seen, total)
-            elif line.startswith("Installing collected"):
-                print(f"\n  installing {line.count(',') + 1} packages (a minute or two)", flush=True)
-    if process.returncode != 0:
-        print("".join(tail), file=sys.stderr)
-        return False
-    if with_package and subprocess.call([*pip, "--quiet", "--no-deps", "--editable", str(ROOT)]) != 0:
-        return False
-    print(f"  installed in {time.monotonic() - start:.0f} s", flush=True)
-    return True
-
-
-def _progress(text: str, seen: int, total: int) -> None:
-    """Overwrite one line at a terminal; elsewhere print a line now and then."""
-    if sys.stdout.isatty():
-        print(f"\r{text}", end="", flush=True)
-    elif seen % 50 == 0 or seen == total:
-        print(text, flush=True)
+    """A Python of Colab's version that uv finds on this machine; else the one that runs this."""
+    if platform.python_version().startswith(f"{COLAB_PYTHON}."):
+        return BASE_PYTHON
+    ask = [str(_uv_environment().with_name("uv")), "python", "find", "--system", COLAB_PYTHON]
+    found = subprocess.run(ask, capture_output=True, text=True)
+    return found.stdout.strip() if found.returncode == 0 else BASE_PYTHON

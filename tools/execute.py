@@ -2,11 +2,10 @@
 
     notebooks/*.ipynb --stage--> build/running --nbmake--> build/executed
 
-A notebook depends on four things: its own source, the helper package as a whole, the requirements and the
-chosen resources. `key` is the hash of the four; a notebook whose executed copy has that key is left alone.
+Beside each executed notebook lies its record: the key of its inputs (see `inputs`), and what the run took. A
+notebook whose record has today's key is left alone.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -14,115 +13,232 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import nbformat
+import psutil
 
-from paths import EXECUTED, PACKAGE, ROOT, WORK, notebooks
+import inputs
+import measure_run
+from paths import EXECUTED, ROOT, WORK, notebooks
 
 CELL_TIMEOUT = 600  # seconds
 FULL_CELL_TIMEOUT = 4 * 60 * 60  # seconds; with full resources a cell may train a large model on a processor
 HEARTBEAT = 20  # seconds without news, after which a line says what is still running
-PROCESSES = 2  # notebooks at a time, those that run on one thread
+LOOK = 0.3  # seconds between two looks at what is running
+ROOM = 3 << 30  # bytes of memory for each notebook that runs beside another
+KERNEL_STARTUP = ROOT / "tools" / "kernel_startup"
+STEP_PROGRAM = ROOT / "tools" / "training_step.py"
 
 
 class NotebookFailed(Exception):
     """A notebook raised an error; the message holds nbmake's report."""
 
 
-def key(notebook: Path, requirements: Path, package: Path = PACKAGE, resources: str | None = None) -> str:
-    """The hash that decides whether a notebook is executed again.
-
-    Args:
-        notebook: the committed notebook.
-        requirements: the pins in use.
-        package: the folder of the helper package.
-        resources: the choice of resources; by default that of the variable BOOK_RESOURCES.
-
-    Returns:
-        A SHA-256 digest in hexadecimal.
-    """
-    digest = hashlib.sha256()
-    sources = sorted(
-        path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts
-    )
-    for path in [notebook, requirements, *sources]:
-        name = path.relative_to(package).as_posix() if path.is_relative_to(package) else path.name
-        digest.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    digest.update((resources or os.environ.get("BOOK_RESOURCES", "embedded")).encode())
-    return digest.hexdigest()
-
-
 def record(notebook: Path, folder: Path = EXECUTED) -> dict | None:
-    """Key and seconds of the last execution without an error; None if there was none."""
+    """What is known of the last execution without an error; None if there was none.
+
+    It has "key", "seconds" (on the clock), "processor_seconds" (of all cores), "step_seconds" (of a training
+    step then, see `training_step`), "memory" (bytes, the most of one process) and "network" (other hosts that
+    it asked for).
+    """
     try:
-        return json.loads((folder / f"{notebook.stem}.json").read_text())
-    except (FileNotFoundError, json.JSONDecodeError):
+        return json.loads((folder / f"{notebook.stem}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return None
 
 
-def execute_changed(requirements: Path, folder: Path = EXECUTED, say: Callable = print) -> list[str]:
+def execute_changed(
+    requirements: Path, folder: Path = EXECUTED, only: Collection[str] = (), say: Callable = print
+) -> list[str]:
     """Execute every notebook whose key differs from that of its executed copy in `folder`.
 
     Args:
         requirements: the pins in use, a part of the key.
         folder: where executed notebooks go; a notebook arrives there only if it ran without an error.
+        only: beginnings of names, such as "05": leave all other notebooks alone.
         say: where progress goes.
 
     Returns:
         The names of the notebooks that were executed.
 
     Raises:
+        ValueError: there is no notebook with one of the beginnings.
         NotebookFailed: if any raised an error. The others are finished and kept first.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    keys = {notebook: key(notebook, requirements) for notebook in notebooks()}
-    _forget_removed(folder, {notebook.stem for notebook in keys})
+    everything = notebooks()
+    chosen = [n for n in everything if not only or n.name.startswith(tuple(only))]
+    for beginning in only:
+        if not any(notebook.name.startswith(beginning) for notebook in chosen):
+            names = ", ".join(notebook.stem for notebook in everything)
+            raise ValueError(f"no notebook begins with {beginning!r}; there are {names}")
+    _forget_removed(folder, {notebook.stem for notebook in everything})
+    keys = {notebook: inputs.key(notebook, requirements) for notebook in chosen}
     stale = [
         n for n in keys if (record(n, folder) or {}).get("key") != keys[n] or not (folder / n.name).exists()
     ]
     if not stale:
         say("notebooks: nothing changed, nothing executed")
         return []
-    alone = [notebook for notebook in stale if takes_all_cores(notebook)]
-    side_by_side = [notebook for notebook in stale if notebook not in alone]
-    say(f"notebooks: executing {len(stale)} of {len(keys)}, {PROCESSES} at a time")
-    failures, start = [], time.monotonic()
-    for batch, processes in ((side_by_side, PROCESSES), (alone, 1)):
-        failures += _execute_all(
-            {notebook: keys[notebook] for notebook in batch}, processes, folder, start, say
-        )
+    stale.sort(key=lambda notebook: _expected_seconds(notebook, folder), reverse=True)
+    step_seconds = _step_seconds()
+    say(f"notebooks: executing {len(stale)} of {len(everything)}; a training step takes {step_seconds:.2f} s")
+    failures = _run_all([Run(notebook, keys[notebook], folder, step_seconds) for notebook in stale], say)
     if failures:
         raise NotebookFailed("\n".join(failures))
-    return [notebook.stem for notebook in stale]
+    return sorted(notebook.stem for notebook in stale)
 
 
-def takes_all_cores(notebook: Path) -> bool:
-    """Whether a notebook asks for more than one thread: then nothing runs beside it, or both would crawl."""
-    return re.search(r"device = setup\([^)]*threads=", notebook.read_text(encoding="utf-8")) is not None
+def num_threads(notebook: Path) -> int:
+    """How many threads a notebook asks for in its call of `setup`."""
+    asked = re.search(r"device = setup\([^)]*threads=(\d+)", notebook.read_text(encoding="utf-8"))
+    return int(asked[1]) if asked else 1
 
 
-def _execute_all(
-    wanted: dict[Path, str], processes: int, folder: Path, start: float, say: Callable
-) -> list[str]:
-    """Run notebooks, so many at a time; the reports of those that failed."""
-    failures = []
-    with ThreadPoolExecutor(processes) as pool:
-        running = {
-            pool.submit(_execute, notebook, wanted[notebook], folder): notebook.stem for notebook in wanted
+def num_cores() -> int:
+    """How many cores may be used here, and have enough memory for a notebook each."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(allowed, psutil.virtual_memory().total // ROOM))
+
+
+@dataclass
+class Run:
+    """One execution of one notebook."""
+
+    notebook: Path
+    key: str
+    folder: Path  # where it goes if all goes well
+    step_seconds: float
+    use: measure_run.Use = field(default_factory=measure_run.Use)
+    process: subprocess.Popen | None = None
+    report: IO[str] | None = None
+    started: float = 0.0
+
+    @property
+    def work(self) -> Path:
+        """The copy that is executed."""
+        return WORK / self.folder.name / self.notebook.name
+
+    @property
+    def network(self) -> Path:
+        """Where it is written which other hosts were asked for."""
+        return self.work.with_suffix(".network")
+
+    def start(self) -> None:
+        """Start nbmake on a copy, apart from the terminal, so that Ctrl-C reaches this process only."""
+        self.work.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self.notebook, self.work)
+        self.network.unlink(missing_ok=True)
+        full = os.environ.get("BOOK_RESOURCES") == "full"
+        command = [sys.executable, "-m", "pytest", "--nbmake", "--overwrite"]
+        command += [f"--nbmake-timeout={FULL_CELL_TIMEOUT if full else CELL_TIMEOUT}"]
+        command += ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--color=no"]
+        command += [f"--rootdir={self.work.parent}", "-c", os.devnull, str(self.work)]
+        variables = _environment() | ({} if full else {"BOOK_NETWORK_LOG": str(self.network)})
+        self.report = self.work.with_suffix(".report").open("w+", encoding="utf-8", errors="replace")
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            command, env=variables, stdout=self.report, stderr=subprocess.STDOUT, **_group_of_its_own()
+        )
+
+    def is_over(self) -> bool:
+        """Look at what it takes; whether it has ended."""
+        self.use.look(self.process.pid)
+        return self.process.poll() is not None
+
+    def seconds(self) -> float:
+        """Since the start, on the clock."""
+        return time.monotonic() - self.started
+
+    def finish(self) -> str:
+        """Keep what came out of it, with its record; returns nbmake's report where it failed."""
+        with self.report:
+            self.report.seek(0)
+            said = self.report.read()
+        if self.process.returncode != 0:
+            return said
+        target = self.folder / self.notebook.name
+        # A kill between the next lines must not leave a record that does not belong to the notebook.
+        target.with_suffix(".json").unlink(missing_ok=True)
+        self.work.replace(target)
+        partial = target.with_suffix(".partial")
+        partial.write_text(json.dumps(self.as_record()), encoding="utf-8")
+        partial.replace(target.with_suffix(".json"))
+        return ""
+
+    def as_record(self) -> dict:
+        """What `record` tells later."""
+        asked = self.network.read_text(encoding="utf-8").split() if self.network.exists() else []
+        return {
+            "key": self.key,
+            "seconds": round(self.seconds(), 1),
+            "processor_seconds": round(self.use.processor_seconds, 1),
+            "step_seconds": round(self.step_seconds, 3),
+            "memory": self.use.memory,
+            "network": sorted(set(asked)),
         }
-        while running:
-            finished, _ = wait(running, timeout=HEARTBEAT, return_when=FIRST_COMPLETED)
-            if not finished:
-                names = ", ".join(sorted(running.values()))
-                say(f"  after {time.monotonic() - start:.0f} s, still to come: {names}")
-            for future in finished:
-                name, (seconds, failure) = running.pop(future), future.result()
-                say(f"  {'FAILED' if failure else 'done':6} {name} in {seconds:.0f} s")
+
+    def stop(self) -> None:
+        """End it and all that it started."""
+        measure_run.end(self.process.pid)
+        self.process.wait()
+        self.report.close()
+
+
+def _run_all(waiting: list[Run], say: Callable) -> list[str]:
+    """Run notebooks side by side, one thread a core, in their order; the reports of those that failed."""
+    cores, running, failures = num_cores(), [], []
+    start = said = time.monotonic()
+    try:
+        while waiting or running:
+            for run in [run for run in running if run.is_over()]:
+                running.remove(run)
+                failure = run.finish()
+                say(f"  {'FAILED' if failure else 'done':6} {run.notebook.stem} in {run.seconds():.0f} s")
                 failures += [failure] if failure else []
+                said = time.monotonic()
+            for run in list(waiting):
+                busy = sum(min(cores, num_threads(other.notebook)) for other in running)
+                if busy + min(cores, num_threads(run.notebook)) <= cores:
+                    waiting.remove(run)
+                    running.append(run)
+                    run.start()
+            if time.monotonic() - said > HEARTBEAT:
+                said = time.monotonic()
+                names = ", ".join(sorted(run.notebook.stem for run in running))
+                later = f"; {len(waiting)} wait" if waiting else ""
+                say(f"  after {said - start:.0f} s, running: {names}{later}")
+            time.sleep(LOOK if running else 0)
+    finally:
+        for run in running:
+            run.stop()
     return failures
+
+
+def _expected_seconds(notebook: Path, folder: Path) -> float:
+    """How long a notebook took the last time; where nobody knows, the longest file may take longest."""
+    known = record(notebook, folder) or record(notebook) or {}
+    return known.get("seconds", notebook.stat().st_size / 1000)
+
+
+def _step_seconds() -> float:
+    """The time of a training step on this computer, now."""
+    run = subprocess.run(
+        [sys.executable, str(STEP_PROGRAM)], env=_environment(), capture_output=True, text=True
+    )
+    if run.returncode != 0:
+        raise NotebookFailed(f"a training step, which calibrates the time limits, failed:\n{run.stderr}")
+    return float(run.stdout)
+
+
+def _group_of_its_own() -> dict:
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    return {"start_new_session": True}
 
 
 def text_outputs(executed: Path) -> list[list[str]]:
@@ -150,41 +266,15 @@ def _normal(text: str) -> str:
     return re.sub(r"bertviz-[0-9a-f]{32}", "bertviz-ID", text)
 
 
-def _execute(notebook: Path, wanted: str, folder: Path) -> tuple[float, str]:
-    """Run one notebook; its seconds, and nbmake's report where it failed (else an empty text)."""
-    work = WORK / folder.name / notebook.name
-    work.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(notebook, work)
-    timeout = FULL_CELL_TIMEOUT if os.environ.get("BOOK_RESOURCES") == "full" else CELL_TIMEOUT
-    command = [sys.executable, "-m", "pytest", "--nbmake", "--overwrite", f"--nbmake-timeout={timeout}"]
-    options = ["-q", "-p", "no:cacheprovider", "--color=no", f"--rootdir={work.parent}", "-c", os.devnull]
-    start = time.monotonic()
-    run = subprocess.run(
-        [*command, *options, str(work)],
-        env=_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    seconds = time.monotonic() - start
-    if run.returncode != 0:
-        return seconds, run.stdout
-    (folder / f"{notebook.stem}.json").unlink(
-        missing_ok=True
-    )  # a kill between the next two lines must not match
-    work.replace(folder / notebook.name)
-    partial = folder / f"{notebook.stem}.partial"
-    partial.write_text(json.dumps({"key": wanted, "seconds": round(seconds, 1)}))
-    partial.replace(folder / f"{notebook.stem}.json")
-    return seconds, ""
-
-
 def _environment() -> dict[str, str]:
     """The package from this tree, no progress bars on the page, and kernels of this environment only."""
     return {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join((str(ROOT), str(KERNEL_STARTUP))),
+        "PYTHONUTF8": "1",
         "BOOK_BUILD": "1",
+        "HF_HUB_OFFLINE": "0" if os.environ.get("BOOK_RESOURCES") == "full" else "1",
+        "OMP_WAIT_POLICY": "PASSIVE",  # a thread that waits leaves its core to others
         "JUPYTER_PREFER_ENV_PATH": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
@@ -193,4 +283,4 @@ def _environment() -> dict[str, str]:
 def _forget_removed(folder: Path, names: set[str]) -> None:
     for path in folder.iterdir():
         if path.stem not in names:
-            path.unlink()
+            shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import nbformat
 
+import inputs
 import vendor
 from execute import record
 from paths import BUILD, EXECUTED, HTML, PACKAGE, ROOT, SITE_SOURCE, notebooks
@@ -124,8 +125,12 @@ def write_tables(folder: Path) -> None:
 
 
 def _copy_executed(notebook: Path, target: Path) -> None:
-    """An executed notebook as the site shows it: links to modules and the running time filled in."""
-    executed = nbformat.read(EXECUTED / notebook.name, 4)
+    """An executed notebook as the site shows it: links to modules and the running time filled in.
+
+    One that was never executed, because `book --only` left it alone, is shown without outputs.
+    """
+    done = EXECUTED / notebook.name
+    executed = nbformat.read(done if done.exists() else notebook, 4)
     seconds = (record(notebook) or {"seconds": float("nan")})["seconds"]
     for cell in executed.cells:
         if cell.cell_type == "markdown":
@@ -185,10 +190,7 @@ def _inputs_key() -> str:
     """The hash of everything that the site is made from, the tools included."""
     digest = hashlib.sha256()
     folders = (ROOT / "book", ROOT / "benchmarks", ROOT / "tools", PACKAGE, EXECUTED)
-    files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = [path for folder in folders for path in inputs.visible_files(folder)]
     for path in [ROOT / "_config.yml", ROOT / "_toc.yml", ROOT / "pyproject.toml", *files]:
-        if "__pycache__" not in path.parts:
-            digest.update(
-                f"{path.relative_to(ROOT)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode()
-            )
+        digest.update(f"{path.relative_to(ROOT)}\0{inputs.digest(path)}\n".encode())
     return digest.hexdigest()

@@ -26,7 +26,7 @@ CHAPTERS = {
 SOURCES = {**resources.CHECKPOINTS, **resources.DATA_SETS}
 REQUIREMENTS = Path(os.environ.get("BOOK_REQUIREMENTS", ROOT / "requirements.txt"))
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 class Run(NamedTuple):

@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -9,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from playwright.sync_api import Browser, sync_playwright
-from site_visits import PHONES, THEMES, Tab, Visit, listen, look_at, page_names
+from site_visits import PHONES, THEMES, Tab, Visit, listen, look_at, visits
 
 from paths import HTML
 
@@ -30,10 +32,22 @@ SCHEMES = ("file", "http")
 
 def pytest_generate_tests(metafunc):
     """A test that asks for a page's `name`, a `scheme`, a `theme` or a `width` runs once for each."""
-    values = {"name": page_names(), "scheme": SCHEMES, "theme": list(THEMES), "width": PHONES}
-    for asked in values:
-        if asked in metafunc.fixturenames:
-            metafunc.parametrize(asked, values[asked])
+    made = visits(everything=os.environ.get("BOOK_VISITS") == "all")
+    asked = metafunc.fixturenames
+    if "name" in asked and "scheme" in asked:
+        metafunc.parametrize(("scheme", "name"), [_of_one_page(name, scheme, name) for scheme, name in made])
+    elif "name" in asked:
+        metafunc.parametrize("name", [_of_one_page(name, name) for scheme, name in made if scheme == "file"])
+    elif "scheme" in asked:
+        metafunc.parametrize("scheme", SCHEMES)
+    for other, values in {"theme": list(THEMES), "width": PHONES}.items():
+        if other in asked:
+            metafunc.parametrize(other, values)
+
+
+def _of_one_page(name: str, *values: str) -> ParameterSet:
+    """Parameters of a test of one page: all these run in one process, which visits the page once."""
+    return pytest.param(*values, marks=pytest.mark.xdist_group(name))
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,27 @@ def page_names() -> list[str]:
     return sorted(path.as_posix() for path in pages if path.parts[0] != "_static") or [NO_SITE]
 
 
+def kind(name: str) -> str:
+    """What a page is one of: the pages of a kind come from one template."""
+    return name.rpartition("/")[0]
+
+
+def visits(everything: bool) -> list[tuple[str, str]]:
+    """The visits to be made: each a scheme and a page.
+
+    The first page of each kind, and every page of the book, is opened as a file and looked at in full; of the
+    listings of source code every tenth. Served over HTTP is the first page of each kind.
+
+    Args:
+        everything: visit every page both ways, as `make test-full` does.
+    """
+    names = page_names()
+    same = {name: [n for n in names if kind(n) == kind(name)].index(name) for name in names}
+    files = [n for n in names if everything or kind(n) != "source" or same[n] % 10 == 0]
+    served = [n for n in names if everything or same[n] == 0]
+    return [*(("file", name) for name in files), *(("http", name) for name in served)]
+
+
 @dataclass
 class Tab:
     """A page in a fresh browser context, and what it asked for and complained about."""

@@ -1,7 +1,7 @@
 """Every page: no other host, no errors, readable on a phone, by a screen reader, and in both themes."""
 
 import pytest
-from site_visits import look_at
+from site_visits import kind, look_at, page_names, visits
 
 pytestmark = pytest.mark.site
 
@@ -38,6 +38,18 @@ def test_axe_finds_nothing_serious(name, theme, visit):
     found = visit("file", name).violations[theme]
     told = [f"{v['rule']}: {v['where']}\n  {v['html']}\n  {v['why']}" for v in found]
     assert not found, f"{len(found)} in all\n" + "\n".join(told[:10])
+
+
+def test_no_kind_of_page_is_left_out(site):
+    """And of the book itself no page: only listings of source code are sampled."""
+    few, all_of_them = (visits(everything) for everything in (False, True))
+    kinds = {kind(name) for name in page_names()}
+    assert {"notebooks", "book", "source", ""} <= kinds
+    for scheme in ("file", "http"):
+        assert {kind(name) for of, name in few if of == scheme} == kinds
+        assert [name for of, name in all_of_them if of == scheme] == page_names()
+    assert {name for name in page_names() if kind(name) != "source"} <= {n for of, n in few if of == "file"}
+    assert len(few) < len(all_of_them) / 2
 
 
 def test_a_visit_sees_what_is_wrong(open_tab):

@@ -1,16 +1,33 @@
-"""The command line itself: its commands, its help, and its exit codes."""
+"""The command line itself: its commands, its help, its exit codes, and how it is stopped."""
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
+import tomllib
+from argparse import Namespace
+from pathlib import Path
 
 import pytest
 
 import book
 import commands
 import environment
+import processes
 from paths import ROOT
+
+OPTIONS = Namespace(newest=False, only=[], name=None)
+
+
+@pytest.fixture(autouse=True)
+def lock(tmp_path, monkeypatch) -> Path:
+    """A lock of the test's own: the book's is held by the command that runs the tests."""
+    monkeypatch.setattr(environment, "LOCK", tmp_path / "lock")
+    monkeypatch.setattr(processes, "end_like_an_interrupt", lambda: None)
+    return tmp_path / "lock"
 
 
 def test_help_names_every_command(capsys):
@@ -43,36 +60,52 @@ def test_an_old_python_is_told_which_is_needed(monkeypatch, capsys):
     assert "3.11" in capsys.readouterr().err
 
 
-def test_nothing_goes_on_when_installing_failed(monkeypatch):
-    monkeypatch.setattr(environment, "ensure", lambda newest: None)
-    monkeypatch.setattr(book, "inside", lambda options: pytest.fail("went on"))
+def test_nothing_goes_on_when_installing_failed(monkeypatch, capsys):
+    def fail(extras, newest):
+        raise environment.InstallFailed("no space left on device")
+
+    monkeypatch.setattr(environment, "ensure", fail)
+    monkeypatch.setattr(processes, "call", lambda command, **_: pytest.fail("went on"))
     assert book.main(["book"]) == 1
+    assert "no space left on device" in capsys.readouterr().err
 
 
 def test_the_exit_code_of_the_inner_python_is_the_exit_code(monkeypatch, tmp_path):
     python = tmp_path / "python"
     python.write_text('#!/bin/sh\necho "$@" > "$(dirname "$0")/called"\nexit 42\n')
     python.chmod(0o755)
-    monkeypatch.setattr(environment, "ensure", lambda newest: str(python))
+    monkeypatch.setattr(environment, "ensure", lambda extras, newest: str(python))
     assert book.main(["test", "--newest"]) == 42
-    assert (tmp_path / "called").read_text().split()[1:] == ["test", "--here", "--newest"]
+    assert (tmp_path / "called").read_text().split()[1:] == ["test", "--newest", "--here"]
+
+
+def test_each_command_gets_the_packages_that_it_needs(monkeypatch):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    given = {}
+    monkeypatch.setattr(environment, "ensure", lambda extras, newest: given.update({command: extras}))
+    for command in sorted(set(book.COMMANDS) - {"help", "clean", "pins", "test-colab"}):
+        assert book.main([command]) == 0
+    assert {extra for extras in given.values() for extra in extras} <= set(project["optional-dependencies"])
+    assert given["book"] == ["book"] and given["test"] == ["book", "test"] and given["lab"] == ["book", "lab"]
 
 
 def test_colab_has_an_environment_of_its_own(monkeypatch):
-    monkeypatch.setattr(environment, "ensure", lambda newest: pytest.fail("took the book's environment"))
-    monkeypatch.setattr(environment, "ensure_colab", lambda: sys.executable)
-    monkeypatch.setattr(commands.colab, "run_all", lambda say: say("ran"))
+    monkeypatch.setattr(environment, "ensure", lambda *_, **__: pytest.fail("took the book's environment"))
+    monkeypatch.setattr(environment, "ensure_colab", lambda: "a python")
+    monkeypatch.setattr(processes, "call", lambda command, **_: 0 if command[0] == "a python" else 1)
     assert book.main(["test-colab"]) == 0
+    monkeypatch.setattr(commands.colab, "run_all", lambda say: say("ran"))
+    assert book.main(["test-colab", "--here"]) == 0
 
     def fail(say):
         raise commands.colab.ColabFailed("numpy 2.1.3, now 2.4.6")
 
     monkeypatch.setattr(commands.colab, "run_all", fail)
-    assert book.main(["test-colab"]) == 1
+    assert book.main(["test-colab", "--here"]) == 1
 
 
 def test_a_failed_step_is_said_and_is_an_exit_code(monkeypatch, capsys):
-    def fail(newest):
+    def fail(options):
         raise commands.Failure("the kettle is empty")
 
     monkeypatch.setattr(commands, "book", fail)
@@ -93,17 +126,17 @@ def test_each_step_of_the_test_command_counts(failing, monkeypatch):
             "ruff format": "ruff format",
             "codespell": "codespell_lib",
             "nbstripout": "nbstripout",
-            "unit tests": "not slow and not site",
-            "slow tests": "slow or site",
+            "unit tests": "-m not slow",
+            "slow tests": "-m (slow or site)",
         }
         return 3 if marks[failing] in step else 0
 
-    monkeypatch.setattr(subprocess, "call", call)
+    monkeypatch.setattr(processes, "call", call)
     monkeypatch.setattr(commands.address, "stamp", lambda check_only: [])
-    monkeypatch.setattr(commands, "book", lambda newest: 0)
+    monkeypatch.setattr(commands, "book", lambda options: 0)
     monkeypatch.delenv("BOOK_REQUIREMENTS", raising=False)
     with pytest.raises(commands.Failure, match="exit code 3"):
-        commands.test()
+        commands.test(OPTIONS)
     monkeypatch.delenv("BOOK_REQUIREMENTS", raising=False)
 
 
@@ -111,4 +144,88 @@ def test_lint_fails_while_an_address_differs(monkeypatch):
     monkeypatch.setattr(commands, "_step", lambda *_: None)
     monkeypatch.setattr(commands.address, "stamp", lambda check_only: ["README.md"])
     with pytest.raises(commands.Failure, match=r"README\.md.*stamp"):
-        commands.lint()
+        commands.lint(OPTIONS)
+
+
+# --- Stopped, and not alone.
+
+SLEEPER = """\
+import subprocess, sys, time
+sys.path.insert(0, {tools!r})
+import processes
+processes.end_like_an_interrupt()
+print("ready", flush=True)
+try:
+    processes.call([sys.executable, "-c", {child!r}])
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+CHILD = """\
+import pathlib, sys, time
+sys.path.insert(0, {tools!r})
+import processes
+processes.end_like_an_interrupt()
+try:
+    print("child", flush=True)
+    time.sleep(60)
+finally:
+    time.sleep(0.6)  # putting things away takes longer than subprocess.call would wait
+    print("put away", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("group", [True, False], ids=["Ctrl-C", "told to end"])
+def test_what_was_started_ends_first(group):
+    """Ctrl-C reaches all processes of a terminal; a service that stops a command tells the first one only."""
+    tools = str(ROOT / "tools")
+    program = SLEEPER.format(tools=tools, child=CHILD.format(tools=tools))
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "child\n"]
+        os.killpg(process.pid, signal.SIGINT) if group else process.terminate()
+        assert process.stdout.read().split("\n")[:2] == ["put away", "interrupted"]
+
+
+def test_an_interrupt_is_an_exit_code(monkeypatch, capsys):
+    def interrupt(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "book", interrupt)
+    assert book.main(["book", "--here"]) == 130
+    assert "stopped" in capsys.readouterr().err
+
+
+def test_two_commands_do_not_work_in_one_folder_at_the_same_time(lock):
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); import pathlib, processes\n"
+        f"with processes.alone(pathlib.Path({str(lock)!r}), say=lambda text: print(text, flush=True)):\n"
+        "    print('works', flush=True)"
+    )
+    with processes.alone(lock, say=pytest.fail):
+        other = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        assert "waiting" in other.stdout.readline()
+        time.sleep(0.5)
+        assert other.poll() is None
+    assert other.communicate(timeout=20)[0] == "works\n"
+
+
+def test_a_killed_command_leaves_no_lock(lock):
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); import pathlib, processes, time\n"
+        f"with processes.alone(pathlib.Path({str(lock)!r}), say=print):\n"
+        "    print('works', flush=True); time.sleep(60)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert other.stdout.readline() == "works\n"
+    other.kill()
+    other.wait()
+    with processes.alone(lock, say=pytest.fail):
+        pass
+
+
+def test_serving_keeps_nobody_from_working(monkeypatch, lock):
+    monkeypatch.setattr(commands, "serve", lambda options: 0)
+    with processes.alone(lock, say=pytest.fail):
+        assert book.main(["serve", "--here"]) == 0

@@ -1,178 +1,259 @@
-"""The virtual environment is installed when something changed, and only then. Python and pip are fakes."""
+"""An environment is made when something about it changed, and only then. Python, pip and uv are fakes."""
 
-import json
 import sys
 from pathlib import Path
 
 import pytest
 
 import environment
+from paths import ROOT
 
-# A fake python: it writes down how it was called, makes environments that hold a copy of itself, resolves to
-# what the test laid out, and fails if the argument that stands in the file `broken` is there.
-FAKE_PYTHON = """\
+# One program that is python, pip and uv: it writes down how it was called and with which settings for uv,
+# makes environments that hold copies of itself, compiles what the test laid out, and fails if the argument
+# that stands in the file `broken` is there.
+FAKE = """\
 #!{real_python} -S
-import pathlib, shutil, sys
+import os, pathlib, shutil, sys
 
 folder, arguments = pathlib.Path({folder!r}), sys.argv[1:]
+name = pathlib.Path(__file__).name
 with open(folder / "calls", "a") as calls:
-    calls.write(" ".join(arguments) + "\\n")
+    calls.write(" ".join([name, *arguments]) + "\\n")
+with open(folder / "variables", "w") as variables:
+    for key in sorted(os.environ):
+        if key.startswith("UV_") or key == "SSL_CERT_FILE":
+            variables.write(f"{{key}}={{os.environ[key]}}\\n")
 if (folder / "broken").read_text() in arguments:
     sys.exit(" ".join(["no space left on device", *arguments]))
-if arguments[:2] == ["-m", "venv"]:
-    target = pathlib.Path(arguments[-1]) / "bin" / "python"
-    target.parent.mkdir(parents=True)
-    shutil.copy(__file__, target)
-if "--report" in arguments:
-    shutil.copy(folder / "report.json", arguments[arguments.index("--report") + 1])
-print("Collecting numpy")
+if "venv" in arguments:
+    target = pathlib.Path(arguments[-1])
+    if "--clear" in arguments:
+        shutil.rmtree(target, ignore_errors=True)
+    (target / "bin").mkdir(parents=True)
+    shutil.copy(__file__, target / "bin" / "python")
+if "--require-hashes" in arguments:
+    shutil.copy(__file__, pathlib.Path(__file__).with_name("uv"))
+if arguments[-2:] == ["config", "list"]:
+    print((folder / "pip").read_text())
+if "--output-file" in arguments:
+    shutil.copy(folder / "compiled", arguments[arguments.index("--output-file") + 1])
+"""
+COMPILED = """\
+jinja2==3.1.6 \\
+    --hash=sha256:11 \\
+    --hash=sha256:22
+nvidia-cublas==13.1.1.3 ; sys_platform == 'linux' \\
+    --hash=sha256:33
+nvidia==1 \\
+    --hash=sha256:34
+torch==2.13.0 \\
+    --hash=sha256:44 \\
+    --hash=sha256:55
+torch-things==1.0 \\
+    --hash=sha256:66
+triton==3.7.1 ; sys_platform == 'linux' \\
+    --hash=sha256:77
 """
 
 
 class Machine:
     """A clone with a fake Python, and what was called on it."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, monkeypatch):
         self.folder = folder
         self.python = folder / "python"
-        self.python.write_text(FAKE_PYTHON.format(real_python=sys.executable, folder=str(folder)))
+        self.python.write_text(FAKE.format(real_python=sys.executable, folder=str(folder)))
         self.python.chmod(0o755)
         self.break_calls_with(None)
+        self.pip_is_set_to("")
+        (folder / "compiled").write_text(COMPILED)
         self.root = folder / "clone"
-        self.root.mkdir()
+        (self.root / "build").mkdir(parents=True)
         self.requirements = self.root / "requirements.txt"
         self.requirements.write_text("numpy==2.4.6\npandas==3.1.1\n")
-        (self.root / "pyproject.toml").write_text("[project]\n")
-        self.colab_requirements = self.root / "colab.txt"
-        self.colab_requirements.write_text("numpy==2.1.3\n")
+        self.write_project('dependencies = ["numpy"]')
+        for name in ("colab.txt", "uv.txt"):
+            (self.root / name).write_text("numpy==2.1.3\n")
         self.venv = self.root / ".venv"
+        monkeypatch.setattr(environment, "BASE_PYTHON", str(self.python))
+        monkeypatch.setattr(environment, "ROOT", self.root)
+        monkeypatch.setattr(environment, "BUILD", self.root / "build")
+        for name in ("VENV", "VENV_NEWEST", "VENV_COLAB", "VENV_UV"):
+            folder = "." + name.lower().replace("_", "-")
+            monkeypatch.setattr(environment, name, self.root / folder)
+        monkeypatch.setattr(environment, "REQUIREMENTS", self.requirements)
+        monkeypatch.setattr(environment, "UV_REQUIREMENTS", self.root / "uv.txt")
+        monkeypatch.setattr(environment, "COLAB_REQUIREMENTS", self.root / "colab.txt")
+        monkeypatch.setattr(environment, "COLAB_PYTHON", ".".join(map(str, sys.version_info[:2])))
+        monkeypatch.setattr(environment, "NEWEST_REQUIREMENTS", self.root / "build" / "newest.txt")
+        for name in [*environment.SETTINGS.values(), "UV_INDEX_STRATEGY", "UV_TORCH_BACKEND"]:
+            monkeypatch.delenv(name, raising=False)
+
+    def write_project(self, text: str) -> None:
+        extras = (
+            '[project.optional-dependencies]\nbook = ["nbmake"]\ntest = ["ruff"]\npin = ["torch==2.13.0"]\n'
+        )
+        (self.root / "pyproject.toml").write_text(f"[project]\n{text}\n{extras}")
 
     def break_calls_with(self, argument: str | None) -> None:
         (self.folder / "broken").write_text(str(argument))
 
-    def resolves_to(self, **versions: str) -> None:
-        found = [{"metadata": {"name": name, "version": version}} for name, version in versions.items()]
-        (self.folder / "report.json").write_text(json.dumps({"install": found}))
+    def pip_is_set_to(self, text: str) -> None:
+        (self.folder / "pip").write_text(text)
 
     def calls(self) -> list[str]:
-        """What was called since the last time this was asked."""
+        """What was called since the last time this was asked, without the questions to pip."""
         path = self.folder / "calls"
         calls = path.read_text().splitlines() if path.exists() else []
         path.unlink(missing_ok=True)
-        return calls
+        return [call for call in calls if "config list" not in call]
+
+    def variables(self) -> dict[str, str]:
+        """What uv was told by its variables, in its last call."""
+        lines = (self.folder / "variables").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines)
 
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch) -> Machine:
     if sys.platform == "win32":
         pytest.skip("the fake python is a script with a first line that Windows does not read")
-    machine = Machine(tmp_path)
-    monkeypatch.setattr(sys, "executable", str(machine.python))
-    monkeypatch.setattr(environment, "ROOT", machine.root)
-    monkeypatch.setattr(environment, "VENV", machine.venv)
-    monkeypatch.setattr(environment, "VENV_NEWEST", machine.root / ".venv-newest")
-    monkeypatch.setattr(environment, "VENV_COLAB", machine.root / ".venv-colab")
-    monkeypatch.setattr(environment, "REQUIREMENTS", machine.requirements)
-    monkeypatch.setattr(environment, "COLAB_REQUIREMENTS", machine.colab_requirements)
-    monkeypatch.setattr(environment, "COLAB_PYTHON", sys.version_info[:2])
-    monkeypatch.setattr(
-        environment, "NEWEST_REQUIREMENTS", machine.root / "build" / "requirements-newest.txt"
-    )
-    return machine
+    return Machine(tmp_path, monkeypatch)
 
 
 def test_first_time_creates_and_installs(machine):
-    assert environment.ensure() == str(machine.venv / "bin" / "python")
-    create, install, package = machine.calls()
-    assert create == f"-m venv --clear {machine.venv}"
-    assert install.startswith("-m pip install") and install.endswith(f"-r {machine.requirements}")
-    assert package.startswith("-m pip install") and package.endswith(f"--no-deps --editable {machine.root}")
+    assert environment.ensure(["book"]) == str(machine.venv / "bin" / "python")
+    uv_environment, uv, create, install = machine.calls()
+    assert uv_environment == f"python -m venv --clear {machine.root / '.venv-uv'}"
+    assert uv.endswith(f"--require-hashes -r {machine.root / 'uv.txt'}")
+    assert create == f"uv venv --quiet --clear --python {machine.python} {machine.venv}"
+    assert install == (
+        f"uv pip install --python {machine.venv} --constraint {machine.requirements} "
+        f"--editable {machine.root}[book]"
+    )
 
 
 def test_second_time_calls_nothing(machine):
-    first = environment.ensure()
+    first = environment.ensure(["book"])
     machine.calls()
-    assert environment.ensure() == first
+    assert environment.ensure(["book"]) == first
     assert machine.calls() == []
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "pyproject.toml"])
-def test_changed_pins_or_ranges_install_again_without_a_new_environment(machine, name):
-    environment.ensure()
+def test_a_command_that_needs_more_adds_to_what_is_there(machine):
+    environment.ensure(["book"])
     machine.calls()
-    with open(machine.root / name, "a") as file:
-        file.write("# changed\n")
-    environment.ensure()
-    assert [call.split()[1] for call in machine.calls()] == ["pip", "pip"]
-    environment.ensure()
+    environment.ensure(["book", "test"])
+    (install,) = machine.calls()
+    assert install.endswith(f"{machine.root}[book,test]")
+    environment.ensure(["book"])
+    assert machine.calls() == [], "what was added stays"
+
+
+CHANGES = {
+    "the lock": lambda machine, _: machine.requirements.write_text("numpy==2.4.7\n"),
+    "the ranges": lambda machine, _: machine.write_project('dependencies = ["numpy>2"]'),
+    "Python": lambda _, patch: patch.setattr(sys, "version", "3.99.0"),
+    "the wanted build of PyTorch": lambda _, patch: patch.setenv("UV_TORCH_BACKEND", "cpu"),
+    "a half-made environment": lambda machine, _: (machine.venv / "installed.json").unlink(),
+    "a half-written stamp": lambda machine, _: (machine.venv / "installed.json").write_text('{"key"'),
+    "no Python in it": lambda machine, _: (machine.venv / "bin" / "python").unlink(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_makes_the_environment_again_from_nothing(machine, monkeypatch, change):
+    environment.ensure(["book"])
+    (machine.venv / "left_over").write_text("")
+    machine.calls()
+    CHANGES[change](machine, monkeypatch)
+    environment.ensure(["book"])
+    assert [call.split()[1] for call in machine.calls() if call.startswith("uv ")] == ["venv", "pip"]
+    assert not (machine.venv / "left_over").exists()
+    environment.ensure(["book"])
     assert machine.calls() == []
 
 
-def test_a_removed_python_is_made_again(machine):
-    environment.ensure()
+def test_a_change_that_is_none_of_its_business_changes_nothing(machine):
+    environment.ensure(["book"])
     machine.calls()
-    (machine.venv / "bin" / "python").unlink()
-    (machine.venv / "bin").rmdir()
-    assert environment.ensure() is not None
-    assert [call.split()[1] for call in machine.calls()] == ["venv", "pip", "pip"]
+    with open(machine.root / "pyproject.toml", "a") as file:
+        file.write("[tool.ruff]\nline-length = 110\n")
+    environment.ensure(["book"])
+    assert machine.calls() == []
 
 
-@pytest.mark.parametrize("broken", ["venv", "-r", "--editable"])
+@pytest.mark.parametrize("broken", ["-m", "--require-hashes", "venv", "--editable"])
 def test_after_a_failure_there_is_no_stamp_and_the_next_call_tries_again(machine, broken, capfd):
     machine.break_calls_with(broken)
-    assert environment.ensure() is None
-    assert not (machine.venv / "installed").exists()
+    with pytest.raises(environment.InstallFailed):
+        environment.ensure(["book"])
+    assert not (machine.venv / "installed.json").exists()
     assert "no space left on device" in capfd.readouterr().err
     machine.calls()
     machine.break_calls_with(None)
-    assert environment.ensure() is not None
-    assert "pip" in machine.calls()[-1]
+    environment.ensure(["book"])
+    assert "install" in machine.calls()[-1]
 
 
-def test_a_failed_update_removes_the_former_stamp(machine):
-    environment.ensure()
-    former = machine.requirements.read_text()
-    machine.requirements.write_text("numpy==2.4.7\n")
-    machine.break_calls_with("-r")
-    assert environment.ensure() is None
-    machine.break_calls_with(None)
-    machine.requirements.write_text(
-        former
-    )  # pip may have changed half of the packages: the former stamp would lie
-    machine.calls()
-    assert environment.ensure() is not None
-    assert machine.calls() != []
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("", {}),
+        (
+            "global.index-url='https://example.org/simple'\nglobal.cert='/c.pem'",
+            {"UV_DEFAULT_INDEX": "https://example.org/simple", "SSL_CERT_FILE": "/c.pem"},
+        ),
+        (
+            ":env:.find-links='/wheels'\nglobal.find-links='/other'\ninstall.extra-index-url='a b'",
+            {"UV_FIND_LINKS": "/wheels", "UV_INDEX": "a b", "UV_INDEX_STRATEGY": "unsafe-best-match"},
+        ),
+        ("global.find-links='\\n/wheels\\n/more'\nfreeze.find-links='/no'\nglobal.timeout='9'", None),
+    ],
+)
+def test_uv_is_told_what_pip_was_told(machine, settings, expected):
+    machine.pip_is_set_to(settings)
+    environment.ensure(["book"])
+    if expected is None:
+        expected = {"UV_FIND_LINKS": "/wheels /more", "UV_INDEX_STRATEGY": "unsafe-best-match"}
+    assert machine.variables() == expected
 
 
-def test_pins_are_exact_and_sorted_and_name_no_build(machine):
-    machine.resolves_to(torch="2.13.0+cpu", Jinja2="3.1.6", typing_extensions="4.16.0")
-    assert environment.compile_pins(machine.requirements) == 0
-    header, *pins = machine.requirements.read_text().splitlines()
-    assert header.startswith("# Exact pins")
-    assert pins == ["jinja2==3.1.6", "torch==2.13.0", "typing-extensions==4.16.0"]
-    assert machine.calls()[0].endswith(f"{machine.root}[book,test,pin]")
+def test_what_uv_was_told_itself_counts_more(machine, monkeypatch):
+    machine.pip_is_set_to("global.find-links='/wheels'")
+    monkeypatch.setenv("UV_FIND_LINKS", "/mine")
+    monkeypatch.setenv("UV_INDEX_STRATEGY", "first-index")
+    environment.ensure(["book"])
+    assert machine.variables() == {"UV_FIND_LINKS": "/mine", "UV_INDEX_STRATEGY": "first-index"}
 
 
-def test_the_package_itself_is_no_pin(machine):
-    machine.resolves_to(**{"transformers-taken-apart": "0.1.0", "numpy": "2.4.6"})
+def test_the_lock_has_no_hashes_of_pytorch_and_nothing_of_its_builds(machine):
+    machine.pip_is_set_to("global.find-links='/wheels'")
     environment.compile_pins(machine.requirements)
-    assert machine.requirements.read_text().splitlines()[1:] == ["numpy==2.4.6"]
+    text = machine.requirements.read_text()
+    assert text.startswith("# The lock")
+    assert environment.pins(machine.requirements) == ["jinja2==3.1.6", "torch==2.13.0", "torch-things==1.0"]
+    assert [number for number in (11, 22, 33, 34, 44, 55, 66, 77) if f":{number}" in text] == [11, 22, 66]
+    (compiling,) = [call for call in machine.calls() if "compile" in call]
+    assert "--universal" in compiling and "--generate-hashes" in compiling and "--extra=pin" in compiling
+    assert machine.variables()["UV_FIND_LINKS"] == "", "wheels of this machine have no place in the lock"
 
 
 def test_pins_that_cannot_be_resolved_leave_the_former_ones(machine):
     before = machine.requirements.read_text()
-    machine.break_calls_with("--dry-run")
-    assert environment.compile_pins(machine.requirements) != 0
+    machine.break_calls_with("compile")
+    with pytest.raises(environment.InstallFailed, match="uv pip compile ended with exit code 1"):
+        environment.compile_pins(machine.requirements)
     assert machine.requirements.read_text() == before
 
 
 def test_newest_versions_get_an_environment_of_their_own(machine):
-    machine.resolves_to(numpy="2.9.0", torch="2.14.0")
     before = machine.requirements.read_text()
-    python = environment.ensure(newest=True)
+    python = environment.ensure(["book", "test"], newest=True)
     assert python == str(machine.root / ".venv-newest" / "bin" / "python")
-    assert machine.calls()[0].endswith("[book,test]")
-    assert "torch==2.14.0" in (machine.root / "build" / "requirements-newest.txt").read_text()
+    (compiling,) = [call for call in machine.calls() if "compile" in call]
+    assert "--extra=book" in compiling and "pin" not in compiling.split("--extra=")[-1]
+    assert "torch==2.13.0" in (machine.root / "build" / "newest.txt").read_text()
     assert machine.requirements.read_text() == before
     assert not machine.venv.exists()
 
@@ -180,35 +261,29 @@ def test_newest_versions_get_an_environment_of_their_own(machine):
 def test_colab_gets_an_environment_of_its_own_without_the_package(machine):
     python = environment.ensure_colab()
     assert python == str(machine.root / ".venv-colab" / "bin" / "python")
-    create, install = machine.calls()
-    assert create == f"-m venv --clear {machine.root / '.venv-colab'}"
-    assert install.endswith(f"-r {machine.colab_requirements}")
+    create, install = machine.calls()[-2:]
+    assert create.startswith("uv venv --quiet --clear --seed")
+    assert install.endswith(f"-r {machine.root / 'colab.txt'}")
     assert environment.ensure_colab() == python
     assert machine.calls() == [] and not machine.venv.exists()
 
 
-@pytest.mark.parametrize("works", [True, False])
-def test_colab_gets_its_own_version_of_python_where_there_is_one(works, machine, monkeypatch, capfd):
-    """A command that a version manager put there may only say that it is not active."""
-    other = machine.folder / "python9.8"
-    other.write_text(f"#!/bin/sh\nexit {0 if works else 127}\n")
-    other.chmod(0o755)
-    monkeypatch.setenv("PATH", str(machine.folder), prepend=":")
-    monkeypatch.setattr(environment, "COLAB_PYTHON", (9, 8))
-    taken = []
-    monkeypatch.setattr(environment, "_create", lambda folder, base: taken.append(base))
-    assert environment.ensure_colab() is None  # because nothing was created
-    assert taken == [str(other) if works else sys.executable]
-    assert ("no Python 9.8" in capfd.readouterr().out) is not works
-
-
-def test_clean_removes_what_was_made(machine, monkeypatch):
-    build = machine.root / "build"
-    (build / "html").mkdir(parents=True)
-    monkeypatch.setattr(environment, "BUILD", build)
-    environment.ensure()
+def test_clean_removes_what_was_made(machine):
+    (machine.root / "build" / "html").mkdir()
+    environment.ensure(["book"])
     environment.ensure_colab()
-    assert environment.clean() == 0
+    environment.clean()
     left = {path.name for path in machine.root.iterdir()}
-    assert left == {"pyproject.toml", "requirements.txt", "colab.txt"}
-    assert environment.clean() == 0
+    assert left == {"pyproject.toml", "requirements.txt", "colab.txt", "uv.txt"}
+    environment.clean()
+
+
+def test_the_books_own_lock():
+    """Every pin has hashes but PyTorch's; none names a build, an address or a companion of one build."""
+    text = environment.REQUIREMENTS.read_text(encoding="utf-8")
+    names = {pin.split("==")[0] for pin in environment.pins(environment.REQUIREMENTS)}
+    assert {"torch", "transformers", "jupyter-book", "playwright", "jupyterlab"} <= names
+    assert not any(environment.OF_PYTORCH.match(name) for name in names)
+    assert "+cpu" not in text and "://" not in text and str(ROOT) not in text
+    without = [entry for entry in text.split("\n") if "==" in entry and not entry.endswith("\\")]
+    assert without == ["torch==2.13.0"]

@@ -1,158 +1,224 @@
-"""What decides whether a notebook is executed again, and what of its outputs is compared."""
+"""Which notebooks are executed, side by side; what is noted of each; and what of its outputs is compared."""
 
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import execute
+import inputs
+import measure_run
 
-
-class Inputs:
-    """The four things that a notebook depends on, in a folder of their own."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.notebook = folder / "notebooks" / "03_tokenization.ipynb"
-        self.requirements = folder / "requirements.txt"
-        self.package = folder / "chapters_src"
-        cells = [new_markdown_cell("A question.", id="prose"), new_code_cell("1 + 1", id="code")]
-        self.write("notebooks/03_tokenization.ipynb", nbformat.writes(new_notebook(cells=cells)))
-        self.write("requirements.txt", "numpy==2.4.6\n")
-        self.write("chapters_src/__init__.py", '"""The package."""\n')
-        self.write("chapters_src/data/words.txt", "one\ntwo\n")
-
-    def write(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-    def edit_notebook(self, cell: int, source: str) -> None:
-        notebook = nbformat.read(self.notebook, 4)
-        notebook.cells[cell].source = source
-        nbformat.write(notebook, self.notebook)
-
-    def key(self) -> str:
-        return execute.key(self.notebook, self.requirements, self.package)
-
-
-@pytest.fixture
-def inputs(tmp_path, monkeypatch) -> Inputs:
-    monkeypatch.delenv("BOOK_RESOURCES", raising=False)
-    return Inputs(tmp_path / "book")
-
-
-CHANGES = {
-    "prose": lambda inputs: inputs.edit_notebook(0, "Another question."),
-    "code": lambda inputs: inputs.edit_notebook(1, "1 + 2"),
-    "helper code": lambda inputs: inputs.write("chapters_src/__init__.py", '"""The same package."""\n'),
-    "a new module": lambda inputs: inputs.write("chapters_src/more.py", ""),
-    "a module moved": lambda inputs: (inputs.package / "__init__.py").rename(
-        inputs.package / "data" / "__init__.py"
-    ),
-    "a data file of the package": lambda inputs: inputs.write("chapters_src/data/words.txt", "one\n"),
-    "a removed data file": lambda inputs: (inputs.package / "data" / "words.txt").unlink(),
-    "requirements": lambda inputs: inputs.write("requirements.txt", "numpy==2.4.7\n"),
+PROGRAMS = {
+    "01": 'device = setup("01")',
+    "02": 'device = setup("02", threads=2)',
+    "03": 'device = setup("03")',
+    "04": 'device = setup("04")',
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_key_changes_with(change, inputs):
-    before = inputs.key()
-    CHANGES[change](inputs)
-    assert inputs.key() != before
+class Shelf:
+    """Some notebooks, and a folder for their executed copies; executing one only sleeps."""
+
+    def __init__(self, folder: Path, monkeypatch):
+        self.folder, self.executed, self.said = folder, folder / "executed", []
+        self.requirements = folder / "requirements.txt"
+        self.requirements.write_text("numpy==2.4.6\n", encoding="utf-8")
+        self.started: list[str] = []
+        self.stopped: list[str] = []
+        self.together: set[frozenset[str]] = set()
+        self.seconds, self.failing = 0.3, set()
+        self.running: set[str] = set()
+        paths = [folder / f"{name}.ipynb" for name in PROGRAMS]
+        for path in paths:
+            nbformat.write(new_notebook(cells=[new_code_cell(PROGRAMS[path.stem], id="one")]), path)
+        monkeypatch.setattr(execute, "notebooks", lambda: paths)
+        monkeypatch.setattr(execute, "num_cores", lambda: 2)
+        monkeypatch.setattr(execute, "_step_seconds", lambda: 0.5)
+        monkeypatch.setattr(execute, "LOOK", 0.02)
+        monkeypatch.setattr(execute.Run, "start", lambda run: self._start(run))
+        monkeypatch.setattr(execute.Run, "is_over", lambda run: run.seconds() > self.seconds)
+        monkeypatch.setattr(execute.Run, "finish", lambda run: self._finish(run))
+        monkeypatch.setattr(execute.Run, "stop", lambda run: self.stopped.append(run.notebook.stem))
+
+    def _start(self, run: execute.Run) -> None:
+        run.started = time.monotonic()
+        self.started.append(run.notebook.stem)
+        self.running.add(run.notebook.stem)
+        self.together.add(frozenset(self.running))
+
+    def _finish(self, run: execute.Run) -> str:
+        self.running.remove(run.notebook.stem)
+        if run.notebook.stem in self.failing:
+            return f"{run.notebook.stem} is broken"
+        self.note(run.notebook.stem, run.key)
+        return ""
+
+    def note(self, name: str, key: str, seconds: float = 1.0) -> None:
+        """Put an executed copy on the shelf, with its record."""
+        self.executed.mkdir(exist_ok=True)
+        (self.executed / f"{name}.ipynb").write_text("{}", encoding="utf-8")
+        text = json.dumps({"key": key, "seconds": seconds})
+        (self.executed / f"{name}.json").write_text(text, encoding="utf-8")
+
+    def execute(self, **options) -> list[str]:
+        return execute.execute_changed(self.requirements, self.executed, say=self.said.append, **options)
 
 
-def test_key_changes_with_the_choice_of_resources(inputs, monkeypatch):
-    before = inputs.key()
-    monkeypatch.setenv("BOOK_RESOURCES", "full")
-    assert inputs.key() != before
-    assert inputs.key() == execute.key(inputs.notebook, inputs.requirements, inputs.package, resources="full")
-    monkeypatch.setenv("BOOK_RESOURCES", "embedded")
-    assert inputs.key() == before
+@pytest.fixture
+def shelf(tmp_path, monkeypatch) -> Shelf:
+    return Shelf(tmp_path, monkeypatch)
 
 
-OTHER_FILES = [
-    "book/index.md",
-    "notebooks/04_feature_extraction.ipynb",
-    "pyproject.toml",
-    "_toc.yml",
-    "tests/test_x.py",
-    "tools/render.py",
-    "chapters_src/__pycache__/x.cpython-311.pyc",
-    "chapters_src/data/__pycache__/y.cpython-311.pyc",
-]
+def test_everything_is_executed_once(shelf):
+    assert shelf.execute() == ["01", "02", "03", "04"]
+    assert sorted(shelf.started) == ["01", "02", "03", "04"]
+    assert shelf.execute() == []
+    assert shelf.said[-1] == "notebooks: nothing changed, nothing executed"
 
 
-@pytest.mark.parametrize("name", OTHER_FILES)
-def test_key_does_not_depend_on(name, inputs):
-    before = inputs.key()
-    inputs.write(name, "changed")
-    assert inputs.key() == before
+def test_one_thread_notebooks_run_side_by_side_and_others_alone(shelf):
+    shelf.execute()
+    assert max(map(len, shelf.together)) == 2
+    assert all(group == {"02"} for group in shelf.together if "02" in group)
 
 
-def test_key_does_not_depend_on_time_or_place(inputs, tmp_path):
-    before = inputs.key()
-    os.utime(inputs.notebook, (0, 0))
-    assert inputs.key() == before
-    assert Inputs(tmp_path / "another" / "clone").key() == before
+def test_the_longest_is_started_first(shelf):
+    for name, seconds in {"01": 10, "02": 1, "03": 30, "04": 20}.items():
+        shelf.note(name, "another key", seconds)
+    shelf.execute()
+    assert shelf.started == ["03", "04", "01", "02"]
+
+
+def test_only_some(shelf):
+    assert shelf.execute(only=["03", "01"]) == ["01", "03"]
+    with pytest.raises(ValueError, match=r"'3'.*01, 02, 03, 04"):
+        shelf.execute(only=["3"])
+
+
+def test_a_failure_is_told_after_the_others_are_finished(shelf):
+    shelf.failing = {"01"}
+    with pytest.raises(execute.NotebookFailed, match="01 is broken"):
+        shelf.execute()
+    assert shelf.execute(only=["02", "03", "04"]) == []
+    shelf.failing = set()
+    assert shelf.execute() == ["01"]
+
+
+def test_an_interrupt_stops_what_runs_and_starts_nothing_more(shelf, monkeypatch):
+    def interrupt(run):
+        if len(shelf.running) == 2:
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(execute.Run, "is_over", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        shelf.execute(only=["01", "03", "04"])
+    assert len(shelf.started) == 2 and sorted(shelf.stopped) == sorted(shelf.started)
+
+
+def test_what_is_no_longer_needed_goes_away(shelf):
+    shelf.note("99", "key")
+    (shelf.executed / "a folder").mkdir()
+    (shelf.executed / "a folder" / "file").write_text("", encoding="utf-8")
+    shelf.note("01", inputs.key(shelf.folder / "01.ipynb", shelf.requirements))
+    assert shelf.execute(only=["01"]) == []
+    assert {path.name for path in shelf.executed.iterdir()} == {"01.ipynb", "01.json"}
 
 
 def test_record_of_an_execution(tmp_path):
     notebook = Path("notebooks/03_tokenization.ipynb")
     path = tmp_path / "03_tokenization.json"
     assert execute.record(notebook, tmp_path) is None
-    path.write_text('{"key": "half a rec')
+    path.write_text('{"key": "half a rec', encoding="utf-8")
     assert execute.record(notebook, tmp_path) is None
-    path.write_text(json.dumps({"key": "abc", "seconds": 1.5}))
+    path.write_text(json.dumps({"key": "abc", "seconds": 1.5}), encoding="utf-8")
     assert execute.record(notebook, tmp_path) == {"key": "abc", "seconds": 1.5}
 
 
-def test_executed_copies_of_removed_notebooks_go_away(inputs, tmp_path, monkeypatch):
-    executed = tmp_path / "executed"
-    executed.mkdir()
-    (executed / "99_removed.ipynb").write_text("{}")
-    (executed / "99_removed.json").write_text("{}")
-    kept = [executed / "03_tokenization.ipynb", executed / "03_tokenization.json"]
-    kept[0].write_bytes(inputs.notebook.read_bytes())
-    key = execute.key(inputs.notebook, inputs.requirements)  # execute_changed looks at the real package
-    kept[1].write_text(json.dumps({"key": key, "seconds": 1}))
-    monkeypatch.setattr(execute, "notebooks", lambda: [inputs.notebook])
-    said = []
-    assert execute.execute_changed(inputs.requirements, executed, say=said.append) == []
-    assert sorted(executed.iterdir()) == kept
-    assert said == ["notebooks: nothing changed, nothing executed"]
+def test_there_is_at_least_one_core(monkeypatch):
+    assert 1 <= execute.num_cores() <= os.cpu_count()
+    memory = type("Memory", (), {"total": 1 << 30})
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    assert execute.num_cores() == 1, "with little memory, one notebook at a time"
 
 
-def test_a_notebook_with_more_threads_runs_alone(inputs, tmp_path, monkeypatch):
-    sources = {
-        "01": 'device = setup("01")',
-        "02": 'device = setup("02", threads=2)',
-        "03": 'device = setup("03")',
-    }
-    paths = []
-    for name, source in sources.items():
-        paths.append(tmp_path / f"{name}.ipynb")
-        nbformat.write(new_notebook(cells=[new_code_cell(source)]), paths[-1])
-    running, seen = set(), {}
+# --- One real run: what it leaves, and what is measured.
 
-    def run(notebook, wanted, folder):
-        running.add(notebook.stem)
-        time.sleep(0.2)
-        seen[notebook.stem] = set(running)
-        running.remove(notebook.stem)
-        return 0.2, ""
+WORK = """\
+import numpy, time
+end = time.process_time() + 1.0
+ones = numpy.ones((400, 1 << 17))  # 400 MiB
+while time.process_time() < end: pass
+"""
 
-    monkeypatch.setattr(execute, "notebooks", lambda: paths)
-    monkeypatch.setattr(execute, "_execute", run)
-    names = execute.execute_changed(inputs.requirements, tmp_path / "executed", say=lambda _: None)
-    assert names == ["01", "02", "03"]
-    assert seen["02"] == {"02"} and {"01", "03"} in seen.values()
+
+def run_for_real(tmp_path: Path, monkeypatch, source: str) -> tuple[execute.Run, str]:
+    monkeypatch.setattr(execute, "WORK", tmp_path / "work")
+    (tmp_path / "executed").mkdir()
+    notebook = executed_notebook(tmp_path, new_code_cell(source, id="one"))
+    run = execute.Run(notebook, "key", tmp_path / "executed", 0.5)
+    run.start()
+    while not run.is_over():
+        time.sleep(0.05)
+    return run, run.finish()
+
+
+def test_a_run_notes_what_it_took(tmp_path, monkeypatch):
+    run, report = run_for_real(tmp_path, monkeypatch, WORK)
+    assert report == ""
+    record = execute.record(run.notebook, tmp_path / "executed")
+    assert record["key"] == "key" and record["step_seconds"] == 0.5 and record["network"] == []
+    assert 400 << 20 < record["memory"] < 2000 << 20
+    assert 1.0 < record["processor_seconds"] < 60
+    assert nbformat.read(tmp_path / "executed" / run.notebook.name, 4).cells[0].execution_count == 1
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        'socket.create_connection(("192.0.2.1", 80))',
+        'socket.getaddrinfo("example.org", 443)',
+        'socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"", ("192.0.2.1", 53))',
+        'urllib.request.urlopen("http://example.org/")',
+    ],
+)
+def test_a_run_reaches_no_other_host(attempt, tmp_path):
+    """The audit hook raises before anything is sent, in a child of the kernel as well."""
+    log = tmp_path / "log"
+    program = f"import socket, urllib.request\n{attempt}"
+    startup = {**os.environ, "PYTHONPATH": str(execute.KERNEL_STARTUP), "BOOK_NETWORK_LOG": str(log)}
+    child = [sys.executable, "-c", program]
+    done = subprocess.run(child, env=startup, capture_output=True, text=True)
+    assert "is another host" in done.stderr and done.returncode != 0
+    assert log.read_text(encoding="utf-8").strip() in ("192.0.2.1", "example.org")
+
+
+def test_a_run_may_talk_to_itself(tmp_path):
+    program = (
+        "import socket; server = socket.create_server(('127.0.0.1', 0)); "
+        "socket.create_connection(('localhost', server.getsockname()[1]))"
+    )
+    startup = {"PYTHONPATH": str(execute.KERNEL_STARTUP), "BOOK_NETWORK_LOG": str(tmp_path / "log")}
+    subprocess.run([sys.executable, "-c", program], env={**os.environ, **startup}, check=True)
+    assert not (tmp_path / "log").exists()
+
+
+def test_an_ended_process_takes_its_children_along():
+    program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
+    process = subprocess.Popen([sys.executable, "-c", program])
+    while len(family := measure_run.family(process.pid)) < 2:
+        time.sleep(0.02)
+    measure_run.end(process.pid)
+    process.wait(5)
+    assert [child for child in family if child.is_running()] == []
 
 
 def executed_notebook(tmp_path: Path, *cells) -> Path:
@@ -210,16 +276,15 @@ def test_a_print_that_arrives_in_two_parts_is_one_text(tmp_path):
 
 
 @pytest.mark.parametrize("choice", [None, "embedded", "full"])
-def test_full_resources_have_hours(choice, tmp_path, monkeypatch):
-    """Only then may a cell take longer than any of the book does."""
-    commands = []
-    monkeypatch.setattr(execute.subprocess, "run", lambda command, **_: commands.append(command) or FAILED)
+def test_full_resources_have_hours_and_the_network(choice, tmp_path, monkeypatch):
+    """Only then may a cell take longer than any of the book does, and reach the Hub."""
+    called = []
+    monkeypatch.setattr(execute.subprocess, "Popen", lambda command, **how: called.append((command, how)))
     monkeypatch.setattr(execute, "WORK", tmp_path / "work")
     monkeypatch.setenv("BOOK_RESOURCES", choice) if choice else monkeypatch.delenv("BOOK_RESOURCES", False)
     notebook = executed_notebook(tmp_path, new_code_cell("1 + 1"))
-    execute._execute(notebook, "key", tmp_path / "executed")
-    (seconds,) = [int(option.split("=")[1]) for option in commands[0] if "nbmake-timeout" in option]
+    execute.Run(notebook, "key", tmp_path / "executed", 0.5).start()
+    ((command, how),) = called
+    (seconds,) = [int(option.split("=")[1]) for option in command if "nbmake-timeout" in option]
     assert seconds >= 3600 if choice == "full" else seconds == 600
-
-
-FAILED = subprocess.CompletedProcess([], 1, "")
+    assert ("BOOK_NETWORK_LOG" in how["env"]) is (choice != "full")

@@ -1,0 +1,119 @@
+"""What a notebook depends on, and the hash that decides whether it is executed again.
+
+It depends on its own source, on the modules of the helper package that it imports, directly or through
+others, with their data files, on the pinned versions, on Python and the build of PyTorch, and on the chosen
+resources and device.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import platform
+import re
+from collections.abc import Iterable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+import nbformat
+
+import environment
+from paths import PACKAGE
+
+VARIABLES = ("BOOK_RESOURCES", "BOOK_DEVICE")  # of the environment, each part of the key
+KNOWS_ALL_DATA = "resources.py"  # names every data set and model: mentioning one there is no use of it
+
+
+def key(notebook: Path, requirements: Path, package: Path = PACKAGE) -> str:
+    """The hash of everything that a notebook depends on.
+
+    Args:
+        notebook: the committed notebook.
+        requirements: the lock in use.
+        package: the folder of the helper package.
+
+    Returns:
+        A SHA-256 digest in hexadecimal.
+    """
+    files = {path.relative_to(package).as_posix(): digest(path) for path in closure(notebook, package)}
+    versions = [environment.pins(requirements), platform.python_version(), metadata.version("torch")]
+    chosen = [os.environ.get(name, "") for name in VARIABLES]
+    parts = [notebook.name, digest(notebook), files, versions, ["" if c == "embedded" else c for c in chosen]]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 digest of a file's content."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def visible_files(folder: Path) -> Iterator[Path]:
+    """Every file below a folder, in order, but for what a system or Python leaves there."""
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and "__pycache__" not in parts and not any(p.startswith(".") for p in parts):
+            yield path
+
+
+def closure(notebook: Path, package: Path = PACKAGE) -> list[Path]:
+    """The files of the helper package on which a notebook depends.
+
+    Args:
+        notebook: a notebook; lines that IPython alone understands are passed over.
+        package: the folder of the helper package.
+
+    Returns:
+        Modules that it imports, or whose dotted name it has in a string, those that these import, and so on;
+        and the data files that carry the name of something that any of these mentions.
+    """
+    code = [cell.source for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
+    texts = [re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", source) for source in code]
+    found: dict[Path, str] = {}
+    waiting = [path for text in texts for path in imported(text, None, package)]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found[path] = path.read_text(encoding="utf-8")
+            waiting += imported(found[path], path, package)
+    texts += [text for path, text in found.items() if path.name != KNOWS_ALL_DATA]
+    mentioned = {word.replace("-", "_") for text in texts for word in re.findall(r"[\w-]+", text)}
+    data = (path for path in visible_files(package) if path.suffix != ".py")
+    return sorted([*found, *(path for path in data if _name(path, package) in mentioned)])
+
+
+def imported(text: str, module: Path | None, package: Path) -> Iterator[Path]:
+    """The files of the package that a piece of code imports.
+
+    Args:
+        text: Python.
+        module: the file it stands in, for imports relative to it; None for a notebook.
+        package: the folder of the helper package.
+    """
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from _files([alias.name for alias in node.names], package)
+        elif isinstance(node, ast.ImportFrom):
+            start = node.module or ""
+            if node.level and module is not None:
+                parents = module.relative_to(package.parent).parts[: -node.level]
+                start = ".".join([*parents, *([start] if start else [])])
+            yield from _files([start, *(f"{start}.{alias.name}" for alias in node.names)], package)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from _files(re.findall(rf"\b{package.name}(?:\.\w+)+", node.value), package)
+
+
+def _files(names: Iterable[str], package: Path) -> Iterator[Path]:
+    """The modules behind dotted names, each with the packages that it lies in."""
+    for name in names:
+        first, *parts = name.split(".")
+        if first != package.name:
+            continue
+        for i in range(len(parts) + 1):
+            path = package.joinpath(*parts[:i])
+            yield from (p for p in (path / "__init__.py", path.with_suffix(".py")) if p.is_file())
+
+
+def _name(path: Path, package: Path) -> str:
+    """What a data file belongs to: `data/emotions/train.csv` and `data/emotions.md` to "emotions"."""
+    parts = path.relative_to(package).parts
+    return Path(parts[min(1, len(parts) - 1)]).stem.replace("-", "_")

@@ -1,0 +1,97 @@
+"""Processes that end when they are told to, and commands that do not work in one folder at the same time.
+
+Standard library only, because the command line needs it before anything is installed.
+"""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+PATIENCE = 20  # seconds for a process that was interrupted to put its things away
+
+
+def call(command: Sequence[str], **options: object) -> int:
+    """Run a command and return its exit code; if this process is interrupted, the command ends first.
+
+    `subprocess.call` kills a child a quarter of a second after Ctrl-C. Here it has time to stop what it has
+    started itself.
+
+    Args:
+        command: the program and its arguments.
+        options: for `subprocess.Popen`.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        KeyboardInterrupt: the user pressed Ctrl-C, or this process was told to end.
+    """
+    with subprocess.Popen(command, **options) as child:
+        try:
+            return child.wait()
+        except KeyboardInterrupt as interrupt:
+            # At a terminal the child got Ctrl-C too. Who told this process alone to end, did not tell it.
+            if isinstance(interrupt, Terminated):
+                child.terminate()
+            try:
+                child.wait(PATIENCE)
+            except (subprocess.TimeoutExpired, KeyboardInterrupt):
+                child.kill()
+            raise
+
+
+class Terminated(KeyboardInterrupt):
+    """This process was told to end, by a signal that would otherwise leave its children alone."""
+
+
+def end_like_an_interrupt() -> None:
+    """From now on SIGTERM stops this process as Ctrl-C does: what it started ends with it."""
+
+    def stop(*_: object) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+@contextmanager
+def alone(lock: Path, say: Callable[[str], object]) -> Iterator[None]:
+    """Hold the lock of a folder; another process that wants it waits until this one is done.
+
+    The system lets go of a lock when its process dies, so a killed command leaves nothing behind.
+
+    Args:
+        lock: the file that is locked. It is made if need be, and stays.
+        say: where it is told that this process waits.
+    """
+    with lock.open("a") as file:
+        waiting = False
+        while not _locked(file.fileno()):
+            if not waiting:
+                say("another command is at work in this folder; waiting until it is done")
+            waiting = True
+            time.sleep(0.2)
+        yield
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _locked(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+else:
+    import fcntl
+
+    def _locked(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
