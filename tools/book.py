@@ -20,7 +20,9 @@ COMMANDS = {
     "lint": "check style and spelling only",
     "bench": "measure speed beside peers and write benchmarks/results.md",
     "pins": "compile requirements.txt from the ranges in pyproject.toml",
-    "stamp": "write the repository's address and the version into notebooks and configuration",
+    "stamp": "write the address, the version and the list of notebooks wherever they stand",
+    "set-address": "take the repository's address from the git remote origin, then stamp",
+    "check-release": "say whether the book as it is may be published, and what is missing",
     "clean": "remove .venv and everything that was built",
     "help": "list the commands",
 }
@@ -33,10 +35,13 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     options = parser().parse_args(arguments)
     if options.command == "help":
-        print("\n".join(f"  {name:12}{text}" for name, text in COMMANDS.items()))
+        print("\n".join(f"  {name:15}{text}" for name, text in COMMANDS.items()))
         return 0
-    import environment  # not at the top: an older Python must reach the message above
+    import address  # not at the top: an older Python must reach the message above
+    import environment
 
+    if options.command in ("stamp", "set-address", "check-release"):
+        return address.run(options.command)
     if options.command == "clean":
         return environment.clean()
     if options.command == "pins":

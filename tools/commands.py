@@ -51,14 +51,19 @@ def test_colab(newest: bool = False) -> int:
 
 
 def lint(newest: bool = False) -> int:
-    """Style, spelling, notebooks without outputs, one address."""
+    """Style, spelling, notebooks without outputs, one address, one list of notebooks."""
     _step("ruff", "ruff", "check", "--quiet", ".")
     _step("ruff format", "ruff", "format", "--check", "--quiet", ".")
     _step("codespell", "codespell_lib", *_tracked_texts())
     _step("nbstripout", "nbstripout", "--verify", "--keep-id", *map(str, notebooks()))
-    unstamped = address.stamp(check_only=True)
+    try:
+        unstamped = address.stamp(check_only=True)
+    except address.AddressError as problem:
+        raise Failure(str(problem)) from problem
     if unstamped:
-        raise Failure(f"another address or version in {', '.join(unstamped)}: run python tools/book.py stamp")
+        raise Failure(
+            f"another address, version or list in {', '.join(unstamped)}: python tools/book.py stamp"
+        )
     return 0
 
 
@@ -81,12 +86,6 @@ def bench(newest: bool = False) -> int:
     return subprocess.call(
         [sys.executable, str(ROOT / "benchmarks" / "run.py")], cwd=ROOT, env=_environment()
     )
-
-
-def stamp(newest: bool = False) -> int:
-    """Write the address and the version of pyproject.toml wherever they stand."""
-    _say("\n".join(address.stamp()) or "nothing to change")
-    return 0
 
 
 def requirements(newest: bool) -> Path:
