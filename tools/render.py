@@ -16,7 +16,9 @@ from importlib import metadata
 from pathlib import Path
 
 import nbformat
+import yaml
 
+import address
 import vendor
 from execute import record
 from paths import BUILD, EXECUTED, HTML, PACKAGE, ROOT, SITE_SOURCE, notebooks
@@ -26,6 +28,9 @@ JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `py
 STAMP = BUILD / "rendered"
 # Links to a module of the package: on a code host they open the file, on the site the rendered source page.
 MODULE_LINK = re.compile(r"\]\(\.\./chapters_src/([\w/]+?)(?:/__init__)?\.py\)")
+# Links that lead nowhere while the repository has no address: to Colab, in a paragraph of its own; others.
+COLAB_PARAGRAPH = re.compile(rf"(?m)^\[[^]\n]*\]\({re.escape(address.COLAB)}OWNER/[^)\n]*\)\n+")
+DEAD_LINK = re.compile(rf"\[([^]\n]*)\]\({re.escape(address.PLACEHOLDER)}[^)\n]*\)")
 TIME_MARK = "[measured at every build](../book/colophon.md#running-times)"
 
 
@@ -74,10 +79,10 @@ def lay_out(target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(ROOT / "book", target / "book")
     for page in (target / "book").glob("*.md"):
-        page.write_text(link_to_source_pages(page.read_text(encoding="utf-8")), encoding="utf-8")
+        page.write_text(as_on_site(page.read_text(encoding="utf-8")), encoding="utf-8")
     shutil.copytree(EXTENSION, target / "sphinx_extension", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("_config.yml", "_toc.yml"):
-        shutil.copyfile(ROOT / name, target / name)
+    shutil.copyfile(ROOT / "_toc.yml", target / "_toc.yml")
+    (target / "_config.yml").write_text(configuration(), encoding="utf-8")
     (target / "benchmarks").mkdir()
     shutil.copyfile(ROOT / "benchmarks" / "results.md", target / "benchmarks" / "results.md")
     (target / "notebooks").mkdir()
@@ -89,9 +94,26 @@ def lay_out(target: Path) -> None:
     vendor.copy_into(target / "copied" / "_static" / "vendor")
 
 
-def link_to_source_pages(text: str) -> str:
-    """A text whose links to modules of the package lead to their rendered source pages."""
+def as_on_site(text: str) -> str:
+    """A text as the site shows it.
+
+    Links to modules of the package lead to their rendered source pages. While the repository has no address,
+    links to it are plain text, and those to Colab are left out.
+    """
+    if not address.has_address():
+        text = DEAD_LINK.sub(r"\1", COLAB_PARAGRAPH.sub("", text))
     return MODULE_LINK.sub(lambda match: f"](../source/{match[1].replace('/', '-')}.md)", text)
+
+
+def configuration() -> str:
+    """`_config.yml` as the site needs it: no buttons for Colab and the repository while it has no address."""
+    text = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    if address.has_address():
+        return text
+    settings = yaml.safe_load(text)
+    del settings["repository"], settings["launch_buttons"]
+    settings["html"]["use_repository_button"] = False
+    return yaml.safe_dump(settings, sort_keys=False)
 
 
 def write_source_pages(folder: Path) -> str:
@@ -129,9 +151,7 @@ def _copy_executed(notebook: Path, target: Path) -> None:
     seconds = (record(notebook) or {"seconds": float("nan")})["seconds"]
     for cell in executed.cells:
         if cell.cell_type == "markdown":
-            cell.source = link_to_source_pages(cell.source).replace(
-                TIME_MARK, f"{seconds:.0f} s, {TIME_MARK}"
-            )
+            cell.source = as_on_site(cell.source).replace(TIME_MARK, f"{seconds:.0f} s, {TIME_MARK}")
     nbformat.write(executed, target)
 
 
