@@ -107,7 +107,7 @@ def start_session(folder: Path) -> str:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    own = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
+    own = Path(_asked(ask))
     below = (sysconfig.get_path("purelib"), str(STAND_IN))
     lines = [f"import site; site.addsitedir({path!r})\n" for path in below]
     (own / "colab.pth").write_text("".join(lines), encoding="utf-8")
@@ -116,8 +116,15 @@ def start_session(folder: Path) -> str:
 
 def packages(python: str) -> dict[str, str]:
     """Every package that a Python finds, with its version."""
-    listed = subprocess.run([python, "-I", "-c", LIST_PACKAGES], check=True, capture_output=True, text=True)
-    return json.loads(listed.stdout)
+    return json.loads(_asked([python, "-I", "-c", LIST_PACKAGES]))
+
+
+def _asked(command: list) -> str:
+    """What a command prints."""
+    command = [command[0], "-X", "utf8", *command[1:]]
+    return subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ).stdout.strip()
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:

@@ -48,7 +48,7 @@ def render(say: Callable = print) -> bool:
         RenderFailed: on any warning or error of Jupyter Book; the former site then stays as it was.
     """
     wanted = _inputs_key()
-    if STAMP.exists() and STAMP.read_text() == wanted and (HTML / "index.html").exists():
+    if STAMP.exists() and STAMP.read_text(encoding="utf-8") == wanted and (HTML / "index.html").exists():
         say("site: nothing changed, nothing rendered")
         return False
     say("site: rendering")
@@ -56,9 +56,11 @@ def render(say: Callable = print) -> bool:
     lay_out(SITE_SOURCE)
     output = BUILD / "jupyter_book"
     shutil.rmtree(output, ignore_errors=True)
-    command = [sys.executable, "-c", JUPYTER_BOOK, "build", "-W", "--keep-going", "--all"]
+    command = [sys.executable, "-X", "utf8", "-c", JUPYTER_BOOK, "build", "-W", "--keep-going", "--all"]
     command += ["--path-output", str(output), str(SITE_SOURCE)]
-    run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    run = subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8"
+    )
     if run.returncode != 0:
         say(run.stdout)
         raise RenderFailed(
@@ -70,7 +72,7 @@ def render(say: Callable = print) -> bool:
         HTML.replace(former)
     (output / "_build" / "html").replace(HTML)
     shutil.rmtree(former, ignore_errors=True)
-    STAMP.write_text(wanted)
+    STAMP.write_text(wanted, encoding="utf-8")
     return True
 
 
@@ -138,11 +140,11 @@ def write_tables(folder: Path) -> None:
     folder.mkdir(parents=True)
     rows = [f"| {name} | {version} | {licence} |" for name, version, licence in _direct_dependencies()]
     table = "| package | version | licence |\n|---|---|---|\n" + "\n".join(rows) + "\n"
-    (folder / "versions.md").write_text(table)
+    (folder / "versions.md").write_text(table, encoding="utf-8")
     times = [(notebook, record(notebook) or {"seconds": float("nan")}) for notebook in notebooks()]
     rows = [f"| [{_title(n)}](../notebooks/{n.name}) | {known['seconds']:.0f} s |" for n, known in times]
     table = "| notebook | whole run |\n|---|---:|\n" + "\n".join(rows) + "\n"
-    (folder / "running_times.md").write_text(table)
+    (folder / "running_times.md").write_text(table, encoding="utf-8")
 
 
 def _copy_executed(notebook: Path, target: Path) -> None:
@@ -180,7 +182,7 @@ def _direct_dependencies() -> Iterator[tuple[str, str, str]]:
     """Name, installed version and licence of each package that pyproject.toml names."""
     import tomllib
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     names = {
         re.match(r"[\w.-]+", requirement)[0]
