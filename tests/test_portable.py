@@ -3,12 +3,13 @@
 import ast
 from pathlib import Path
 
+import nbformat
 import pytest
 
-from paths import ROOT
+from paths import ROOT, notebooks
 
 FOLDERS = ("benchmarks", "chapters_src", "tools")
-FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))] + notebooks()
 BYTES = {"os", "urllib.request", "tarfile", "zipfile", "tokenize"}  # their `open` takes none
 PROCESSES = {"run", "Popen", "check_output"}
 
@@ -46,7 +47,13 @@ def is_binary(mode: list) -> bool:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_text_has_an_encoding(path: Path):
-    assert without_encoding(path.read_text(encoding="utf-8")) == []
+    source = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        source = "\n".join(
+            cell.source for cell in nbformat.reads(source, 4).cells if cell.cell_type == "code"
+        )
+    lines = source.splitlines()
+    assert [lines[number - 1] for number in without_encoding(source)] == []
 
 
 def test_the_check_finds_what_it_names():
