@@ -238,5 +238,5 @@ def peak_megabytes(step: Callable[[], None]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.json"
         profiled.export_chrome_trace(str(trace))
-        events = json.loads(trace.read_text())["traceEvents"]
+        events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
     return max(event["args"]["Total Allocated"] for event in events if event["name"] == "[memory]") / 1e6

@@ -8,6 +8,11 @@ from typing import NoReturn
 import pytest
 
 
+def in_ci() -> bool:
+    """Whether the variable CI is set, to anything but a no."""
+    return os.environ.get("CI", "").strip().lower() not in {"", "0", "false", "no"}
+
+
 def pytest_collection_modifyitems(items):
     """Where tests run in several processes, those of a slow module share one, with what they prepare."""
     for item in items:
@@ -18,12 +23,12 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def absent() -> Callable[[str], NoReturn]:
-    """What a test calls if something it needs is not there: a loud skip here, a failure in CI (`CI=true`)."""
+    """What a test calls if something it needs is not there: a loud skip here, a failure in CI."""
     return _absent
 
 
 def _absent(reason: str) -> NoReturn:
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{reason} (a failure, because CI=true)", pytrace=False)
+    if in_ci():
+        pytest.fail(f"{reason} (a failure, because CI={os.environ['CI']})", pytrace=False)
     warnings.warn(f"NOT CHECKED: {reason}", stacklevel=3)
     pytest.skip(reason)

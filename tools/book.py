@@ -21,7 +21,9 @@ COMMANDS = {
     "lint": "check style and spelling only",
     "bench": "measure speed beside peers and write benchmarks/results.md",
     "pins": "compile requirements.txt from the ranges in pyproject.toml",
-    "stamp": "write the repository's address and the version into notebooks and configuration",
+    "stamp": "write the address, the version and the list of notebooks wherever they stand",
+    "set-address": "take the repository's address from the git remote origin, then stamp",
+    "check-release": "say whether the book as it is may be published, and what is missing",
     "clean": "remove the environments and everything that was built",
     "help": "list the commands",
 }
@@ -40,11 +42,14 @@ def main(arguments: list[str] | None = None) -> int:
         stream.reconfigure(errors="backslashreplace") if hasattr(stream, "reconfigure") else None
     options = parser().parse_args(arguments)
     if options.command == "help":
-        print("\n".join(f"  {name:12}{text}" for name, text in COMMANDS.items()))
+        print("\n".join(f"  {name:15}{text}" for name, text in COMMANDS.items()))
         return 0
-    import environment  # not at the top: an older Python must reach the message above
+    import address  # not at the top: an older Python must reach the message above
+    import environment
     import processes
 
+    if options.command in ("stamp", "set-address", "check-release"):
+        return address.run(options.command)
     processes.end_like_an_interrupt()
     try:
         if options.here:
@@ -54,7 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
         if python is None:
             return 0
         given = sys.argv[1:] if arguments is None else arguments
-        return processes.call([python, __file__, *given, "--here"], env={**os.environ, "PYTHONPATH": ""})
+        return processes.call(
+            [python, __file__, *given, "--here"], env=os.environ | {"PYTHONPATH": "", "PYTHONUTF8": "1"}
+        )
     except environment.InstallFailed as failure:
         print(f"\nfailed: {failure}", file=sys.stderr)
         return 1

@@ -28,6 +28,9 @@ import address
 from execute import HEARTBEAT
 from paths import ROOT, notebooks
 
+# Stands for the book's address, which may not be known yet. No host has such a name: what git does not
+# redirect is an error, and not somebody else's code.
+RELEASE = f"https://release.invalid/{address.NAME}"
 CELL_TIMEOUT = 1200  # seconds: for a cell that hangs; in Colab itself there is no such limit
 STAND_IN = ROOT / "tests" / "colab" / "stand_in"  # the module google.colab
 # The first version of a package on the path is the one that is imported.
@@ -104,7 +107,7 @@ def start_session(folder: Path) -> str:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    own = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
+    own = Path(_asked(ask))
     below = (sysconfig.get_path("purelib"), str(STAND_IN))
     lines = [f"import site; site.addsitedir({path!r})\n" for path in below]
     (own / "colab.pth").write_text("".join(lines), encoding="utf-8")
@@ -113,8 +116,15 @@ def start_session(folder: Path) -> str:
 
 def packages(python: str) -> dict[str, str]:
     """Every package that a Python finds, with its version."""
-    listed = subprocess.run([python, "-I", "-c", LIST_PACKAGES], check=True, capture_output=True, text=True)
-    return json.loads(listed.stdout)
+    return json.loads(_asked([python, "-I", "-c", LIST_PACKAGES]))
+
+
+def _asked(command: list) -> str:
+    """What a command prints."""
+    command = [command[0], "-X", "utf8", *command[1:]]
+    return subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ).stdout.strip()
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
@@ -134,7 +144,7 @@ def false_claims(notebook: nbformat.NotebookNode) -> list[str]:
 
 
 def local_release(folder: Path) -> dict[str, str]:
-    """Commit this tree as the release, and let git fetch the book's address from there.
+    """Commit this tree as the release, and let git fetch `RELEASE` from there.
 
     Args:
         folder: where the repository is made. The one of this tree, if there is one, stays as it is.
@@ -145,7 +155,7 @@ def local_release(folder: Path) -> dict[str, str]:
     Raises:
         ColabFailed: git is missing, or says why it cannot.
     """
-    repository, tag = address.address()
+    _, tag = address.address()
     bare = folder / "release.git"
     git = ["git", f"--git-dir={bare}", f"--work-tree={ROOT}", "-c", "user.name=book", "-c", "user.email=book"]
     own_settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}  # none of the user's
@@ -155,7 +165,7 @@ def local_release(folder: Path) -> dict[str, str]:
             subprocess.run([*git, *command], check=True, cwd=ROOT, env={**os.environ, **own_settings})
     except (FileNotFoundError, subprocess.CalledProcessError) as problem:
         raise ColabFailed(f"git cannot commit this tree as a release: {problem}") from problem
-    redirect = {"GIT_CONFIG_KEY_0": f"url.{bare.as_uri()}.insteadOf", "GIT_CONFIG_VALUE_0": repository}
+    redirect = {"GIT_CONFIG_KEY_0": f"url.{bare.as_uri()}.insteadOf", "GIT_CONFIG_VALUE_0": RELEASE}
     return {"GIT_CONFIG_COUNT": "1", **redirect}
 
 
@@ -171,6 +181,8 @@ def _execute(
 ) -> tuple[str, nbformat.NotebookNode]:
     """Execute from the first cell; the error with its cell (empty if there was none), and the outputs."""
     content = nbformat.read(notebook, 4)
+    for cell in content.cells:
+        cell.source = cell.source.replace(address.address()[0], RELEASE)
     work = folder / "content"  # as the working folder is called in Colab
     work.mkdir()
     started, said = [], [time.monotonic()]

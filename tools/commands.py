@@ -27,7 +27,13 @@ def book(options: Namespace) -> int:
     try:
         execute.execute_changed(requirements(options), only=options.only, say=_say)
         render.render(say=_say)
-    except (execute.NotebookFailed, render.RenderFailed, vendor.NpmFailed, ValueError) as failed:
+    except (
+        execute.NotebookFailed,
+        render.RenderFailed,
+        vendor.NpmFailed,
+        address.AddressError,
+        execute.UnknownNotebook,
+    ) as failed:
         raise Failure(str(failed)) from failed
     _say(f"\nthe site: {(HTML / 'index.html').relative_to(ROOT)}  (open it, or: python tools/book.py serve)")
     return 0
@@ -61,14 +67,19 @@ def test_colab(options: Namespace) -> int:
 
 
 def lint(options: Namespace) -> int:
-    """Style, spelling, notebooks without outputs, one address."""
+    """Style, spelling, notebooks without outputs, one address, one list of notebooks."""
     _step("ruff", "ruff", "check", "--quiet", ".")
     _step("ruff format", "ruff", "format", "--check", "--quiet", ".")
     _step("codespell", "codespell_lib", *_tracked_texts())
     _step("nbstripout", "nbstripout", "--verify", "--keep-id", *map(str, notebooks()))
-    unstamped = address.stamp(check_only=True)
+    try:
+        unstamped = address.stamp(check_only=True)
+    except address.AddressError as problem:
+        raise Failure(str(problem)) from problem
     if unstamped:
-        raise Failure(f"another address or version in {', '.join(unstamped)}: run python tools/book.py stamp")
+        raise Failure(
+            f"another address, version or list in {', '.join(unstamped)}: python tools/book.py stamp"
+        )
     return 0
 
 
@@ -89,12 +100,6 @@ def serve(options: Namespace) -> int:
 def bench(options: Namespace) -> int:
     """Measure speed beside peers; the run writes benchmarks/results.md."""
     return processes.call([sys.executable, str(ROOT / "benchmarks" / "run.py")], cwd=ROOT, env=_environment())
-
-
-def stamp(options: Namespace) -> int:
-    """Write the address and the version of pyproject.toml wherever they stand."""
-    _say("\n".join(address.stamp()) or "nothing to change")
-    return 0
 
 
 def lab(options: Namespace) -> int:
@@ -126,7 +131,9 @@ def _environment() -> dict[str, str]:
 
 def _tracked_texts() -> list[str]:
     try:
-        listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+        listed = subprocess.run(
+            ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, encoding="utf-8"
+        ).stdout.split()
     except FileNotFoundError:  # no git here: look at everything
         listed = []
     return [name for name in listed if name.endswith((".md", ".py", ".ipynb", ".yml", ".toml", ".cff"))] or [

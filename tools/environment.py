@@ -213,7 +213,8 @@ def _uv_environment() -> Path:
 
 def _settings_of_pip(python: Path) -> dict[str, str]:
     """Where packages come from, as the user has told pip, in uv's words."""
-    listed = subprocess.run([str(python), "-m", "pip", "config", "list"], capture_output=True, text=True)
+    ask = [str(python), "-m", "pip", "config", "list"]
+    listed = subprocess.run(ask, capture_output=True, text=True, encoding="utf-8")
     found = {}
     # Later lines win: `global.` for all commands, `install.` for this one, `:env:.` for variables.
     order = {"global": 0, "install": 1, ":env:": 2}
@@ -237,5 +238,5 @@ def _colab_python() -> str:
     if platform.python_version().startswith(f"{COLAB_PYTHON}."):
         return BASE_PYTHON
     ask = [str(_uv_environment().with_name("uv")), "python", "find", "--system", COLAB_PYTHON]
-    found = subprocess.run(ask, capture_output=True, text=True)
+    found = subprocess.run(ask, capture_output=True, text=True, encoding="utf-8")
     return found.stdout.strip() if found.returncode == 0 else BASE_PYTHON

@@ -38,6 +38,10 @@ class NotebookFailed(Exception):
     """A notebook raised an error; the message holds nbmake's report."""
 
 
+class UnknownNotebook(ValueError):
+    """There is no notebook with the name that was asked for."""
+
+
 def record(notebook: Path, folder: Path = EXECUTED) -> dict | None:
     """What is known of the last execution without an error; None if there was none.
 
@@ -66,7 +70,7 @@ def execute_changed(
         The names of the notebooks that were executed.
 
     Raises:
-        ValueError: there is no notebook with one of the beginnings.
+        UnknownNotebook: there is none with one of the beginnings.
         NotebookFailed: if any raised an error. The others are finished and kept first.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -75,7 +79,7 @@ def execute_changed(
     for beginning in only:
         if not any(notebook.name.startswith(beginning) for notebook in chosen):
             names = ", ".join(notebook.stem for notebook in everything)
-            raise ValueError(f"no notebook begins with {beginning!r}; there are {names}")
+            raise UnknownNotebook(f"no notebook begins with {beginning!r}; there are {names}")
     _forget_removed(folder, {notebook.stem for notebook in everything})
     keys = {notebook: inputs.key(notebook, requirements) for notebook in chosen}
     stale = [
@@ -137,7 +141,9 @@ class Run:
         command = [sys.executable, "-m", "pytest", "--nbmake", "--overwrite"]
         command += [f"--nbmake-timeout={FULL_CELL_TIMEOUT if full else CELL_TIMEOUT}"]
         command += ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--color=no"]
-        command += [f"--rootdir={self.work.parent}", "-c", os.devnull, str(self.work)]
+        settings = self.work.parent / "pytest.ini"  # not those of the book's own tests
+        settings.write_text("[pytest]\n", encoding="utf-8")
+        command += [f"--rootdir={self.work.parent}", "-c", str(settings), str(self.work)]
         variables = _environment() | ({} if full else {"BOOK_NETWORK_LOG": str(self.network)})
         self.report = self.work.with_suffix(".report").open("w+", encoding="utf-8", errors="replace")
         self.started = time.monotonic()
@@ -228,7 +234,11 @@ def _expected_seconds(notebook: Path, folder: Path) -> float:
 def _step_seconds() -> float:
     """The time of a training step on this computer, now."""
     run = subprocess.run(
-        [sys.executable, str(STEP_PROGRAM)], env=_environment(), capture_output=True, text=True
+        [sys.executable, str(STEP_PROGRAM)],
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
     )
     if run.returncode != 0:
         raise NotebookFailed(f"a training step, which calibrates the time limits, failed:\n{run.stderr}")

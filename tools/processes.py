@@ -67,7 +67,7 @@ def alone(lock: Path, say: Callable[[str], object]) -> Iterator[None]:
         lock: the file that is locked. It is made if need be, and stays.
         say: where it is told that this process waits.
     """
-    with lock.open("a") as file:
+    with lock.open("a", encoding="utf-8") as file:
         waiting = False
         while not _locked(file.fileno()):
             if not waiting:

@@ -16,7 +16,9 @@ from importlib import metadata
 from pathlib import Path
 
 import nbformat
+import yaml
 
+import address
 import inputs
 import vendor
 from execute import record
@@ -27,6 +29,9 @@ JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `py
 STAMP = BUILD / "rendered"
 # Links to a module of the package: on a code host they open the file, on the site the rendered source page.
 MODULE_LINK = re.compile(r"\]\(\.\./chapters_src/([\w/]+?)(?:/__init__)?\.py\)")
+# Links that lead nowhere while the repository has no address: to Colab, in a paragraph of its own; others.
+COLAB_PARAGRAPH = re.compile(rf"(?m)^\[[^]\n]*\]\({re.escape(address.COLAB)}OWNER/[^)\n]*\)\n+")
+DEAD_LINK = re.compile(rf"\[([^]\n]*)\]\({re.escape(address.PLACEHOLDER)}[^)\n]*\)")
 TIME_MARK = "[measured at every build](../book/colophon.md#running-times)"
 
 
@@ -44,7 +49,7 @@ def render(say: Callable = print) -> bool:
         RenderFailed: on any warning or error of Jupyter Book; the former site then stays as it was.
     """
     wanted = _inputs_key()
-    if STAMP.exists() and STAMP.read_text() == wanted and (HTML / "index.html").exists():
+    if STAMP.exists() and STAMP.read_text(encoding="utf-8") == wanted and (HTML / "index.html").exists():
         say("site: nothing changed, nothing rendered")
         return False
     say("site: rendering")
@@ -52,9 +57,11 @@ def render(say: Callable = print) -> bool:
     lay_out(SITE_SOURCE)
     output = BUILD / "jupyter_book"
     shutil.rmtree(output, ignore_errors=True)
-    command = [sys.executable, "-c", JUPYTER_BOOK, "build", "-W", "--keep-going", "--all"]
+    command = [sys.executable, "-X", "utf8", "-c", JUPYTER_BOOK, "build", "-W", "--keep-going", "--all"]
     command += ["--path-output", str(output), str(SITE_SOURCE)]
-    run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    run = subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8"
+    )
     if run.returncode != 0:
         say(run.stdout)
         raise RenderFailed(
@@ -66,7 +73,7 @@ def render(say: Callable = print) -> bool:
         HTML.replace(former)
     (output / "_build" / "html").replace(HTML)
     shutil.rmtree(former, ignore_errors=True)
-    STAMP.write_text(wanted)
+    STAMP.write_text(wanted, encoding="utf-8")
     return True
 
 
@@ -75,10 +82,10 @@ def lay_out(target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(ROOT / "book", target / "book")
     for page in (target / "book").glob("*.md"):
-        page.write_text(link_to_source_pages(page.read_text(encoding="utf-8")), encoding="utf-8")
+        page.write_text(as_on_site(page.read_text(encoding="utf-8")), encoding="utf-8")
     shutil.copytree(EXTENSION, target / "sphinx_extension", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("_config.yml", "_toc.yml"):
-        shutil.copyfile(ROOT / name, target / name)
+    shutil.copyfile(ROOT / "_toc.yml", target / "_toc.yml")
+    (target / "_config.yml").write_text(configuration(), encoding="utf-8")
     (target / "benchmarks").mkdir()
     shutil.copyfile(ROOT / "benchmarks" / "results.md", target / "benchmarks" / "results.md")
     (target / "notebooks").mkdir()
@@ -90,9 +97,26 @@ def lay_out(target: Path) -> None:
     vendor.copy_into(target / "copied" / "_static" / "vendor")
 
 
-def link_to_source_pages(text: str) -> str:
-    """A text whose links to modules of the package lead to their rendered source pages."""
+def as_on_site(text: str) -> str:
+    """A text as the site shows it.
+
+    Links to modules of the package lead to their rendered source pages. While the repository has no address,
+    links to it are plain text, and those to Colab are left out.
+    """
+    if not address.has_address():
+        text = DEAD_LINK.sub(r"\1", COLAB_PARAGRAPH.sub("", text))
     return MODULE_LINK.sub(lambda match: f"](../source/{match[1].replace('/', '-')}.md)", text)
+
+
+def configuration() -> str:
+    """`_config.yml` as the site needs it: no buttons for Colab and the repository while it has no address."""
+    text = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    if address.has_address():
+        return text
+    settings = yaml.safe_load(text)
+    del settings["repository"], settings["launch_buttons"]
+    settings["html"]["use_repository_button"] = False
+    return yaml.safe_dump(settings, sort_keys=False)
 
 
 def write_source_pages(folder: Path) -> str:
@@ -117,11 +141,11 @@ def write_tables(folder: Path) -> None:
     folder.mkdir(parents=True)
     rows = [f"| {name} | {version} | {licence} |" for name, version, licence in _direct_dependencies()]
     table = "| package | version | licence |\n|---|---|---|\n" + "\n".join(rows) + "\n"
-    (folder / "versions.md").write_text(table)
+    (folder / "versions.md").write_text(table, encoding="utf-8")
     times = [(notebook, record(notebook) or {"seconds": float("nan")}) for notebook in notebooks()]
     rows = [f"| [{_title(n)}](../notebooks/{n.name}) | {known['seconds']:.0f} s |" for n, known in times]
     table = "| notebook | whole run |\n|---|---:|\n" + "\n".join(rows) + "\n"
-    (folder / "running_times.md").write_text(table)
+    (folder / "running_times.md").write_text(table, encoding="utf-8")
 
 
 def _copy_executed(notebook: Path, target: Path) -> None:
@@ -134,9 +158,7 @@ def _copy_executed(notebook: Path, target: Path) -> None:
     seconds = (record(notebook) or {"seconds": float("nan")})["seconds"]
     for cell in executed.cells:
         if cell.cell_type == "markdown":
-            cell.source = link_to_source_pages(cell.source).replace(
-                TIME_MARK, f"{seconds:.0f} s, {TIME_MARK}"
-            )
+            cell.source = as_on_site(cell.source).replace(TIME_MARK, f"{seconds:.0f} s, {TIME_MARK}")
     nbformat.write(executed, target)
 
 
@@ -165,7 +187,7 @@ def _direct_dependencies() -> Iterator[tuple[str, str, str]]:
     """Name, installed version and licence of each package that pyproject.toml names."""
     import tomllib
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     names = {
         re.match(r"[\w.-]+", requirement)[0]

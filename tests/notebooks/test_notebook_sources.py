@@ -1,8 +1,10 @@
 """What every committed notebook has to be: clean, plain, complete, and with links that lead somewhere."""
 
 import ast
+import importlib.util
 import json
 import re
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -93,10 +95,32 @@ def test_is_finished(path):
     assert re.findall(r"\b(?:TODO|FIXME|XXX|TBD)\b", path.read_text(encoding="utf-8")) == []
 
 
+CONTENTS = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+
+
 def test_every_notebook_is_in_the_table_of_contents():
-    listed = re.findall(r"notebooks/(\w+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    assert sorted(listed) == [path.stem for path in NOTEBOOKS]
-    assert yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["root"] == "book/index"
+    listed = [entry["file"] for part in CONTENTS["parts"] for entry in part["chapters"]]
+    listed = [f"{name}.ipynb" for name in listed if name.startswith("notebooks/")]
+    assert sorted(listed) == [f"notebooks/{path.name}" for path in NOTEBOOKS]
+    assert address.listed() == listed, "what README.md lists (`stamp` writes it)"
+    assert CONTENTS["root"] == "book/index"
+
+
+def test_the_start_page_lists_what_the_table_of_contents_lists():
+    """With the same parts in the same order, the titles of the pages, and a sentence on each."""
+    start = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(
+        r"(?m)^\*\*(.+)\*\*$|^- \[(.+)\]\((\S+)\): \S.+$", start.split("\n## What there is")[1]
+    )
+    wanted = []
+    for part in CONTENTS["parts"]:
+        wanted.append((part["caption"], "", ""))
+        for page in [entry["file"] for entry in part["chapters"]]:
+            path = next(ROOT.glob(f"{page}.*"))
+            text = cells(path, "markdown")[0].source if path.suffix == ".ipynb" else path.read_text("utf-8")
+            link = f"../{page}{path.suffix}" if not page.startswith("book/") else path.name
+            wanted.append(("", re.search(r"(?m)^# (.+)$", text)[1], link))
+    assert listed == wanted
 
 
 # --- Plain: the same in Colab, in JupyterLab and on a code host as on the site.
@@ -198,6 +222,34 @@ def test_set_up_cells_differ_only_in_what_they_install_and_in_their_last_line():
     texts = {name: re.sub(r"device = setup\(.+\)\s*$", "", text) for name, text in texts.items()}
     others = {name for name, text in texts.items() if text != texts["03_tokenization"]}
     assert others == set(), "compare with the set-up cell of chapter 03"
+
+
+def run_set_up(path: Path, repository: str, there: set[str], monkeypatch) -> list[list[str]]:
+    """Run a set-up cell up to its imports where only some modules are there; what it would have run."""
+    code = cells(path, "code")[0].source.partition("\nfrom chapters_src")[0]
+    code = re.sub(address.ANY_ADDRESS, repository, code)
+    calls = []
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name in there else None)
+    monkeypatch.setattr(subprocess, "run", lambda command, check: calls.append(command))
+    exec(compile(code, path.name, "exec"), {})
+    return calls
+
+
+@every_notebook
+def test_without_an_address_the_set_up_fetches_nothing_and_says_what_to_do(path, monkeypatch):
+    """The account OWNER of the code host is somebody's, and whoever has it could put anything there."""
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(RuntimeError, match=r"for OWNER .* or run `make book`"),
+    ):
+        run_set_up(path, address.PLACEHOLDER, set(), patch)
+    with monkeypatch.context() as patch:  # in a clone the package is there
+        installed = run_set_up(path, address.PLACEHOLDER, {"chapters_src"}, patch)
+    assert all("OWNER" not in argument for command in installed for argument in command)
+    with monkeypatch.context() as patch:
+        repository = address.PLACEHOLDER.replace("OWNER", "an-account")
+        (command,) = run_set_up(path, repository, set(), patch)
+    assert f"git+{repository}@{address.address()[1]}" in command and "--no-deps" in command
 
 
 @every_notebook

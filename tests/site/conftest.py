@@ -3,7 +3,6 @@
 import functools
 import http.server
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
+from browsers import find_browser
 from playwright.sync_api import Browser, sync_playwright
 from site_visits import PHONES, THEMES, Tab, Visit, listen, look_at, visits
 
 from paths import HTML
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Without the last four, Chromium itself asks its maker's servers at every start.
 FLAGS = (
     "--no-sandbox",
@@ -76,9 +75,9 @@ def server(site) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def browser(site, absent) -> Iterator[Browser]:
     """The system's Chromium, one for all tests."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    found = find_browser()
     if found is None:
-        absent(f"no browser: none of {', '.join(BROWSERS)} is on the PATH")
+        absent("no browser: neither Chromium nor Chrome nor Edge is on the PATH or in its usual place")
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=found, args=FLAGS)
 

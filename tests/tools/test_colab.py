@@ -135,14 +135,14 @@ def tree(tmp_path, monkeypatch, absent) -> Path:
     return tree
 
 
-def test_the_address_of_the_book_leads_to_the_tree_as_it_is(tree, tmp_path):
+def test_the_release_is_the_tree_as_it_is(tree, tmp_path):
     def status() -> str:
         return subprocess.check_output(["git", "status", "--porcelain", "--branch"], cwd=tree, text=True)
 
     before = status()
     variables = colab.local_release(tmp_path)
-    repository, tag = address.address()
-    clone = ["git", "clone", "--quiet", "--branch", tag, repository, str(tmp_path / "fetched")]
+    _, tag = address.address()
+    clone = ["git", "clone", "--quiet", "--branch", tag, colab.RELEASE, str(tmp_path / "fetched")]
     subprocess.run(clone, env={**os.environ, **variables}, check=True, stderr=subprocess.DEVNULL)
     fetched = {path.name for path in (tmp_path / "fetched").iterdir()}
     assert fetched == {".git", ".gitignore", "package.py", "new.py"}
@@ -198,6 +198,7 @@ def test_a_session_is_one_of_colab_and_what_it_installs_is_seen(tmp_path):
         "assert joblib.__version__ == '99.0' and os.environ['BOOK_CACHE']\n"
         f"assert not os.getcwd().startswith({str(ROOT)!r})\n"
         "print('✗ here it came out otherwise (torch): a sentence')",
+        f"assert '{address.address()[0]}' == {colab.RELEASE!r}",
         "1 / 0",
         "raise SystemError('never reached')",
     ]
@@ -205,7 +206,7 @@ def test_a_session_is_one_of_colab_and_what_it_installs_is_seen(tmp_path):
     nbformat.write(new_notebook(cells=[new_code_cell(cell) for cell in cells]), notebook)
     lines, session = [], tmp_path / "session"
     error, change = colab.run(notebook, session, colab.environment({}), say=lines.append)
-    assert error.startswith("tried, cell 3 of 4") and "ZeroDivisionError" in error
+    assert error.startswith("tried, cell 4 of 5") and "ZeroDivisionError" in error
     assert change == f"tried changed a package that Colab has: joblib {before['joblib']}, now 99.0"
     assert lines == [
         "  tried installed: brand-new 1.0",

@@ -21,6 +21,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+import address
 import execute
 from paths import NPM, ROOT
 
@@ -62,8 +63,10 @@ COLOPHON = """\
 ```{include} ../generated/running_times.md
 ```
 """
+COLAB = f"{address.COLAB}OWNER/{address.NAME}/blob/v0/notebooks/one.ipynb"
 ONE = (
-    "# One\n\nRunning time: [measured at every build](../book/colophon.md#running-times).",
+    f"# One\n\n[Open in Colab]({COLAB})\n\n"
+    "Running time: [measured at every build](../book/colophon.md#running-times).",
     '> print("one is executed")',
     "## The end\n\n[`notebook`](../chapters_src/notebook.py) states results.",
 )
@@ -102,6 +105,14 @@ class Copy:
         kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
         notebook = new_notebook(cells=made, metadata={"kernelspec": kernel})
         self.write(f"notebooks/{name}.ipynb", nbformat.writes(notebook) + "\n")
+
+    def set_repository(self, repository: str) -> None:
+        """Write the repository's address into pyproject.toml, and from there wherever it stands."""
+        path = self.folder / "pyproject.toml"
+        text = re.sub(r'(?m)^Repository = ".*"$', f'Repository = "{repository}"', path.read_text("utf-8"))
+        path.write_text(text, encoding="utf-8")
+        run = self.run("stamp")
+        assert run.code == 0, run
 
     def run(self, command: str = "book", **environment: str) -> "Run":
         """Run `python tools/book.py COMMAND --here`, as somebody in a fresh shell would."""
@@ -159,6 +170,7 @@ def built(tmp_path_factory) -> tuple[Copy, Run]:
     copy.write("benchmarks/results.md", "# Speed\n")
     copy.write_notebook("one", ONE)
     copy.write_notebook("two", TWO)
+    copy.set_repository(address.PLACEHOLDER)
     if (NPM / "installed").exists():  # else npm is asked, as in a fresh clone
         (copy.folder / "build").mkdir()
         (copy.folder / "build" / "npm").symlink_to(NPM)
@@ -183,6 +195,25 @@ def test_a_first_run_executes_everything_and_renders_the_site(built):
     assert "one is executed" in page
     assert 'href="../source/notebook.html"' in page
     assert re.search(r"Running time: \d+ s, <a", page)
+
+
+def links(page: Path) -> str:
+    """Every address that a page has a link, a button or a form for."""
+    return "\n".join(re.findall(r'(?:href|action)="([^"]+)"', page.read_text(encoding="utf-8")))
+
+
+def test_the_site_leads_to_the_repository_once_it_has_an_address(copy):
+    """And to Colab: in the text and with a button. Before, nothing leads to an account called OWNER."""
+    for page in copy.site.rglob("*.html"):
+        assert "OWNER" not in links(page) and "colab" not in links(page), page
+    repository = address.PLACEHOLDER.replace("OWNER", "an-account")
+    copy.set_repository(repository)
+    run = copy.run()
+    assert run.code == 0, run
+    found = links(copy.site / "notebooks" / "one.html").splitlines()
+    assert [link for link in found if link == repository] != []
+    colab = [link for link in found if link.startswith(f"{address.COLAB}an-account/{address.NAME}/blob/v")]
+    assert len(colab) == 2, "one in the text, one button"
 
 
 def test_a_second_run_does_nothing_and_is_fast(copy):

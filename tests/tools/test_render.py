@@ -5,6 +5,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 from markdown_it import MarkdownIt
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -44,8 +45,30 @@ LINKS = {
 
 @pytest.mark.parametrize("link", LINKS)
 def test_links_to_modules_become_links_to_source_pages(link, notebook):
-    assert render.link_to_source_pages(link) == LINKS[link]
+    assert render.as_on_site(link) == LINKS[link]
     assert as_shown(notebook, link).cells[0].source == LINKS[link]
+
+
+REPOSITORY = "https://github.com/{}/transformers-taken-apart"
+COLAB = "https://colab.research.google.com/github/{}/transformers-taken-apart/blob/v0.1.0/notebooks/03.ipynb"
+PAGE = (
+    f"# Title\n\n[Open in Colab]({COLAB})\n\nSee [the issues]({REPOSITORY}/issues), or [no](https://a.org).\n"
+)
+
+
+@pytest.mark.parametrize("owner", ["OWNER", "someone"])
+def test_what_leads_nowhere_without_an_address_is_not_shown(owner, notebook, monkeypatch):
+    monkeypatch.setattr(render.address, "address", lambda: (REPOSITORY.format(owner), "v0.1.0"))
+    page = PAGE.replace("{}", owner)
+    settings = yaml.safe_load(render.configuration())
+    if owner == "OWNER":
+        assert render.as_on_site(page) == "# Title\n\nSee the issues, or [no](https://a.org).\n"
+        assert settings.keys() & {"repository", "launch_buttons"} == set()
+    else:
+        assert render.as_on_site(page) == page
+        assert settings["launch_buttons"]["colab_url"] and settings["repository"]["url"]
+    assert settings["html"]["use_repository_button"] is (owner != "OWNER")
+    assert as_shown(notebook, page).cells[0].source == render.as_on_site(page)
 
 
 def test_the_running_time_is_filled_in(notebook):

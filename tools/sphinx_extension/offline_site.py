@@ -26,7 +26,7 @@ def prepare_page(app, pagename, templatename, context, doctree):
     body = EMPTY_OUTPUT.sub("", FOREIGN_SCRIPT.sub("", body)).replace(ANY_VIEW, OWN_VIEW)
     pathto = context["pathto"]
     scripts = [pathto(f"_static/vendor/{name}", 1) for name in STATIC]
-    shim = (Path(__file__).parent / "bertviz_offline.js").read_text()
+    shim = (Path(__file__).parent / "bertviz_offline.js").read_text(encoding="utf-8")
     tags = "".join(f'<script src="{source}"></script>' for source in scripts)
     context["body"] = f"{tags}<script>{shim}</script>{body}"
 

@@ -1,0 +1,49 @@
+"""Where a browser of Chromium's family is installed: on the PATH, or in the usual places of each system."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+
+COMMANDS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "microsoft-edge",
+    "msedge",
+)
+MACOS = ("Chromium", "Google Chrome", "Microsoft Edge")
+WINDOWS = (
+    r"Chromium\Application\chrome.exe",
+    r"Google\Chrome\Application\chrome.exe",
+    r"Microsoft\Edge\Application\msedge.exe",
+)
+
+
+def find_browser() -> str | None:
+    """The program of a browser on this computer, or None if there is none."""
+    return next(filter(None, map(shutil.which, candidates(sys.platform, os.environ))), None)
+
+
+def candidates(platform: str, variables: Mapping[str, str]) -> list[str]:
+    """Commands and files that may be a browser, the best first.
+
+    Args:
+        platform: as `sys.platform` has it.
+        variables: of the environment; on Windows they say where programs are.
+
+    Returns:
+        What may be given to `shutil.which`.
+    """
+    if platform == "darwin":
+        folders = ("/Applications", f"{variables.get('HOME', '')}/Applications")
+        files = [f"{folder}/{name}.app/Contents/MacOS/{name}" for name in MACOS for folder in folders]
+    elif platform == "win32":
+        names = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
+        folders = [variables[name] for name in names if variables.get(name)]
+        files = [rf"{folder}\{program}" for program in WINDOWS for folder in folders]
+    else:
+        files = []
+    return [*COMMANDS, *files]
