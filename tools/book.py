@@ -28,7 +28,7 @@ COMMANDS = {
     "help": "list the commands",
 }
 # What each command needs of the extras in pyproject.toml; those that are not named need "book".
-TESTING = ("test", "test-full", "new", "lint", "bench")
+TESTING = ("test", "test-full", "lint", "bench")
 EXTRAS = {"lab": ["book", "lab"]} | {command: ["book", "test"] for command in TESTING}
 ENDLESS = ("serve", "lab")  # these change nothing, and must not keep others from working
 

@@ -14,6 +14,7 @@ import environment
 import execute
 import processes
 import render
+import skeleton
 import vendor
 from paths import HTML, NOTEBOOKS, ROOT, notebooks
 
@@ -105,6 +106,15 @@ def bench(options: Namespace) -> int:
 def lab(options: Namespace) -> int:
     """Open the notebooks in JupyterLab, until interrupted."""
     return processes.call([sys.executable, "-m", "jupyterlab", str(NOTEBOOKS)], cwd=ROOT, env=_environment())
+
+
+def new(options: Namespace) -> int:
+    """Make the skeleton of a chapter, and say what is left to do."""
+    try:
+        _say("\n".join(skeleton.make(options.name)))
+    except (skeleton.SkeletonError, address.AddressError) as failed:
+        raise Failure(str(failed)) from failed
+    return 0
 
 
 def requirements(options: Namespace) -> Path:

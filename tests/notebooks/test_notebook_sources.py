@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import address
-from environment import COLAB_REQUIREMENTS
+import environment
 from paths import ROOT, notebooks
 from render import TIME_MARK
 
@@ -254,7 +254,7 @@ def test_without_an_address_the_set_up_fetches_nothing_and_says_what_to_do(path,
 
 @every_notebook
 def test_the_set_up_installs_the_pinned_versions(path):
-    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    pins = environment.pins(environment.REQUIREMENTS)
     found = {name: source for name, source in sources(path).items() if name != "chapters_src"}
     assert {name: source for name, source in found.items() if source not in pins} == {}
 
@@ -270,7 +270,9 @@ def imports(path: Path) -> set[str]:
 @every_notebook
 def test_the_set_up_names_what_colab_lacks(path):
     """By the list of tests/colab/requirements.txt. What these import in turn, `test-colab` finds out."""
-    there = {line.split("==")[0] for line in COLAB_REQUIREMENTS.read_text(encoding="utf-8").split("\n")}
+    there = {
+        line.split("==")[0] for line in environment.COLAB_REQUIREMENTS.read_text(encoding="utf-8").split("\n")
+    }
     there = {re.sub("[-_.]+", "-", name).lower() for name in there}
     packages = metadata.packages_distributions()
     lacking = {

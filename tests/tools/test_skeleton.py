@@ -1,0 +1,60 @@
+"""The skeleton of a chapter: it runs, it is listed, and it cannot be taken for a chapter."""
+
+import re
+import shutil
+
+import nbformat
+import pytest
+
+import skeleton
+from paths import NOTEBOOKS, ROOT
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    """A copy of what the command reads and writes."""
+    shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
+    shutil.copyfile(ROOT / "_toc.yml", tmp_path / "_toc.yml")
+    monkeypatch.setattr(skeleton, "ROOT", tmp_path)
+    monkeypatch.setattr(skeleton, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(skeleton, "notebooks", lambda: sorted((tmp_path / "notebooks").glob("*.ipynb")))
+    return tmp_path
+
+
+def test_a_skeleton_has_what_all_chapters_share(book):
+    left = skeleton.make("99_a_new_chapter")
+    notebook = nbformat.read(book / "notebooks" / "99_a_new_chapter.ipynb", 4)
+    nbformat.validate(notebook)
+    other = nbformat.read(next(NOTEBOOKS.glob("08_*")), 4)
+    assert notebook.metadata == other.metadata
+    assert notebook.cells[0].source.startswith("# 99 A new chapter\n")
+    same = [re.sub(r'setup\("\d\d"\)', "setup()", nb.cells[1].source) for nb in (notebook, other)]
+    assert same[0] == same[1] and 'device = setup("99")' in notebook.cells[1].source
+    assert notebook.cells[1].metadata == other.cells[1].metadata
+    assert any("index.md" in sentence for sentence in left)
+
+
+def test_it_is_listed_after_the_chapter_before_it(book):
+    before = re.findall(r"notebooks/(\w+)", (book / "_toc.yml").read_text(encoding="utf-8"))
+    skeleton.make("99_last")
+    after = re.findall(r"notebooks/(\w+)", (book / "_toc.yml").read_text(encoding="utf-8"))
+    last = max(name for name in before if name[0].isdigit())
+    place = before.index(last) + 1
+    assert after == [*before[:place], "99_last", *before[place:]]
+
+
+def test_the_tests_find_that_it_is_not_finished(book):
+    """The words that tests/notebooks/test_notebook_sources.py looks for."""
+    skeleton.make("99_last")
+    text = (book / "notebooks" / "99_last.ipynb").read_text(encoding="utf-8")
+    assert len(re.findall(r"\b(?:TODO|FIXME|XXX|TBD)\b", text)) >= 8
+
+
+@pytest.mark.parametrize(
+    "name", [None, "", "language_model", "12", "12_Language", "12-language", "8_x", "08_again"]
+)
+def test_a_name_that_no_chapter_can_have(book, name):
+    before = {path: path.read_bytes() for path in book.rglob("*") if path.is_file()}
+    with pytest.raises(skeleton.SkeletonError):
+        skeleton.make(name)
+    assert {path: path.read_bytes() for path in book.rglob("*") if path.is_file()} == before

@@ -1,0 +1,112 @@
+"""The skeleton of a new chapter: the cells that all chapters share, and what is still to be written.
+
+What is to be written is marked TBD, which the tests find: no skeleton gets into the book.
+"""
+
+import re
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+import address
+from paths import NOTEBOOKS, ROOT, notebooks
+
+NAME = re.compile(r"(\d\d)_([a-z0-9]+(?:_[a-z0-9]+)*)")
+OPENING = """\
+# {number} {title}
+
+[Open in Colab]({colab})
+
+TBD: the question that this chapter answers, in a paragraph.
+
+**After this chapter you can**
+
+- TBD: things that one can watch somebody do.
+
+**You need** TBD: chapters, or what of them from elsewhere.
+
+**Running time** on two CPU cores: [measured at every build](../book/colophon.md#running-times)."""
+SECTION = """\
+## TBD: the first idea
+
+TBD: the question that is open. What do you expect before you run the next cell?"""
+CHECKED = """\
+# TBD: three to ten lines of one idea; then what the sentence says, computed.
+claim(1 + 1 == 2, "one and one are two")"""
+AFTERWARDS = "TBD: what this shows, and what it does not."
+EXERCISE = """\
+## Exercises
+
+**{first} (warm-up)** TBD: the task.
+
+<details><summary>Hint</summary>TBD: a push in the right direction, not the solution.</details>"""
+SOLUTION = "# @title Solution {first}\nassert 1 + 1 == 2"
+READING = "## Further reading\n\n- TBD: a title with a link, and why to read it."
+
+
+class SkeletonError(Exception):
+    """There can be no such chapter; the message says why."""
+
+
+def make(name: str | None) -> list[str]:
+    """Write the skeleton of a chapter, and list it in `_toc.yml` after the chapter before it.
+
+    Args:
+        name: number and slug, such as "12_language_model".
+
+    Returns:
+        What is left to do, in sentences.
+
+    Raises:
+        SkeletonError: the name is not one of a chapter, or its number is taken.
+    """
+    match = NAME.fullmatch(name or "")
+    if match is None:
+        raise SkeletonError(f"a chapter needs a number and a name, such as 12_language_model, not {name!r}")
+    number, slug = match.groups()
+    chapters = [path.stem for path in notebooks() if NAME.fullmatch(path.stem)]
+    taken = [stem for stem in chapters if stem.startswith(number)]
+    if taken:
+        raise SkeletonError(f"number {number} is that of notebooks/{taken[0]}.ipynb")
+    before = max((stem for stem in chapters if stem < name), default=min(chapters))
+    notebook = _cells(number, slug.replace("_", " ").capitalize(), f"notebooks/{name}.ipynb", before)
+    _list_after(before, name)
+    (NOTEBOOKS / f"{name}.ipynb").write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+    return [
+        f"notebooks/{name}.ipynb: write what is marked TBD",
+        "_toc.yml: move the chapter to its part",
+        "book/index.md: a line with its title and a sentence",
+        "then: python tools/book.py stamp, and python tools/book.py book --only " + number,
+    ]
+
+
+def _cells(number: str, title: str, path: str, model: str) -> nbformat.NotebookNode:
+    """The notebook, whose set-up cell and metadata are those of a chapter that is there."""
+    copied = nbformat.read(NOTEBOOKS / f"{model}.ipynb", 4)
+    set_up = next(cell for cell in copied.cells if cell.cell_type == "code")
+    repository, tag = address.address()
+    colab = f"{address.COLAB}{repository.removeprefix('https://github.com/')}/blob/{tag}/{path}"
+    first, folded = f"{number}.1", {"jupyter": {"source_hidden": True}}
+    cells = [
+        new_markdown_cell(OPENING.format(number=number, title=title, colab=colab)),
+        new_code_cell(
+            re.sub(r'setup\("\d\d".*\)', f'setup("{number}")', set_up.source), metadata=set_up.metadata
+        ),
+        new_markdown_cell(SECTION),
+        new_code_cell(CHECKED),
+        new_markdown_cell(AFTERWARDS),
+        new_markdown_cell(EXERCISE.format(first=first)),
+        new_code_cell("# Try it here."),
+        new_code_cell(SOLUTION.format(first=first), metadata={"tags": ["hide-cell"], **folded}),
+        new_markdown_cell(READING),
+    ]
+    return new_notebook(cells=cells, metadata=copied.metadata)
+
+
+def _list_after(before: str, name: str) -> None:
+    contents = ROOT / "_toc.yml"
+    text = contents.read_text(encoding="utf-8")
+    wanted = re.sub(rf"(?m)^( *- file: )notebooks/{before}$", rf"\g<0>\n\g<1>notebooks/{name}", text, count=1)
+    if wanted == text:
+        raise SkeletonError(f"_toc.yml does not list notebooks/{before}, after which this chapter would come")
+    contents.write_text(wanted, encoding="utf-8")
