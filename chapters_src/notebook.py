@@ -34,6 +34,7 @@ _RESULTS_DEPEND_ON = (
     "transformers",
     "umap-learn",
 )
+_MEASURED_HERE = "measured on this computer"  # Why a claim about time may come out otherwise.
 
 
 class ClaimFailed(AssertionError):
@@ -169,7 +170,7 @@ def _truth(condition: object) -> bool:
 def _why_results_may_differ(timing: bool) -> str:
     """Say in a few words why results may differ from the book's; empty where they must not."""
     if timing and os.environ.get("CI", "").lower() in ("", "0", "false", "no"):
-        return "measured on this computer"
+        return _MEASURED_HERE
     if resources.choice() == "full":
         return "full resources"
     if (device := os.environ.get("BOOK_DEVICE", "cpu")) != "cpu":

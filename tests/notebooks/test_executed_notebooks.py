@@ -16,6 +16,7 @@ from transformers import AutoModel
 
 import execute
 from chapters_src import resources
+from chapters_src.notebook import _MEASURED_HERE
 from paths import BUILD, EXECUTED, ROOT, notebooks
 
 pytestmark = [
@@ -85,11 +86,12 @@ def test_ran_within_its_budget(notebook, executed, slowness):
 
 def test_shows_no_false_claim(notebook, executed):
     false = [line for _, out in outputs(executed) for line in re.findall(r"✗.*", out.get("text", ""))]
-    if REQUIREMENTS != ROOT / "requirements.txt" or os.environ.get("BOOK_RESOURCES") == "full":
-        for line in false:  # other versions, other resources: results may differ, and somebody should know
-            warnings.warn(f"{notebook.stem}: {line}", stacklevel=1)
-    else:
-        assert false == []
+    elsewhere = REQUIREMENTS != ROOT / "requirements.txt" or os.environ.get("BOOK_RESOURCES") == "full"
+    # With other versions or resources results may differ, times always may, and somebody should know.
+    may_be = [line for line in false if elsewhere or f"({_MEASURED_HERE})" in line]
+    for line in may_be:
+        warnings.warn(f"{notebook.stem}: {line}", stacklevel=1)
+    assert [line for line in false if line not in may_be] == []
 
 
 def test_shows_no_error_and_nothing_from_the_error_stream(notebook, executed):
