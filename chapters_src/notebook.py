@@ -118,6 +118,7 @@ def _set_environment(threads: int) -> None:
         os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.environ["OMP_NUM_THREADS"] = str(threads)  # OpenMP's, OpenBLAS' (NumPy, SciPy) and Arrow's
+    os.environ["NUMBA_NUM_THREADS"] = str(threads)  # UMAP's; it would also give PyTorch as many as cores
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # A thread that waits leaves its core to others.
     warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm without ipywidgets: a plain bar
     if os.environ.get("BOOK_BUILD") == "1":  # A page is being made, on which a progress bar would stay.
