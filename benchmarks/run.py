@@ -2,12 +2,14 @@
 
 Run it as `make bench` or `python benchmarks/run.py`, on a computer that does nothing else. Each topic is
 a module of this folder with a function `results()`. With the beginning of a topic's title as argument only
-that one is measured, and the others stay as they were: `python benchmarks/run.py Feature`.
+that one is measured, and the others stay as they were: `python benchmarks/run.py Feature`. Any other argument
+is an error (exit code 2), and nothing is measured or written.
 """
 
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -31,18 +33,29 @@ TOPICS = {
 PACKAGES = ("tokenizers", "regex", "torch", "transformers")
 
 
-def main() -> None:
-    """Measure the topics, then write the page in one step."""
-    chosen = sys.argv[1] if len(sys.argv) > 1 else ""
+def main(arguments: Sequence[str]) -> int:
+    """Measure the topics, then write the page in one step.
+
+    Args:
+        arguments: nothing, or the beginning of one topic's title.
+
+    Returns:
+        The exit code: 0, or 2 if the arguments name no topic.
+    """
+    wanted = " ".join(arguments)
+    chosen = [title for title in TOPICS if title.startswith(wanted)]
+    if not chosen:
+        print(f"No topic begins with {wanted!r}. Topics: {', '.join(TOPICS)}.", file=sys.stderr)
+        return 2
     sections = [
-        section(title, results()) if title.startswith(chosen) else former(title)
-        for title, results in TOPICS.items()
+        section(title, results()) if title in chosen else former(title) for title, results in TOPICS.items()
     ]
     page = "\n".join(["# Speed", "", introduction(), *sections])
     temporary = FOLDER / "results.md.tmp"
     temporary.write_text(page, encoding="utf-8")
     os.replace(temporary, FOLDER / "results.md")
     print(page)
+    return 0
 
 
 def former(title: str) -> str:
@@ -86,4 +99,4 @@ def line(result: Result) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

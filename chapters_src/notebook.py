@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chapters_src import plots, resources
+from chapters_src import resources
 
 if TYPE_CHECKING:
     import torch
@@ -34,42 +34,49 @@ _RESULTS_DEPEND_ON = (
     "transformers",
     "umap-learn",
 )
+_MEASURED_HERE = "measured on this computer"  # Why a claim about time may come out otherwise.
 
 
 class ClaimFailed(AssertionError):
-    """A claim did not hold where it has to: with embedded resources and the pinned versions."""
+    """A claim did not hold where it has to, as `claim` says."""
 
 
 def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
     """Prepare a notebook: offline with embedded resources, seeds, threads, the plot style, a banner.
 
-    Call it in the first cell, before anything imports transformers or datasets. PyTorch gets a fixed number
-    of threads, because how a sum is split among threads changes its last digits: so a page shows the same
-    numbers on any number of cores, whatever else the machine is doing.
+    Call it in the first cell, before anything imports numpy, transformers or datasets. PyTorch and what
+    computes for NumPy, SciPy and scikit-learn get a fixed number of threads, because how a sum is split among
+    threads changes its last digits: so a page shows the same numbers on any number of cores, whatever else
+    the machine is doing.
 
     Args:
         chapter: number of the chapter as in its file name, such as "03", or the title of another page.
         seed: for `random`, NumPy and PyTorch, at least 0 and below 2**32.
-        threads: of PyTorch; a chapter that trains for more than a minute takes 2.
+        threads: of all libraries; a chapter that trains for more than a minute takes 2.
 
     Returns:
-        The device to compute on: the graphics card if PyTorch finds one, else the processor.
+        The device to compute on: what the environment variable `BOOK_DEVICE` names ("cpu", "cuda" or "mps").
+        Without it the graphics card if PyTorch finds one, else the processor; always the processor where a
+        page of the book is made.
 
     Raises:
         RuntimeError: embedded resources are chosen, but huggingface_hub is imported already and would use
-            the network.
+            the network; or PyTorch does not find the device that `BOOK_DEVICE` names.
         resources.ResourceError: `BOOK_RESOURCES` has an unknown value.
+        ValueError: `BOOK_DEVICE` has an unknown value.
     """
-    _set_environment()
+    _set_environment(threads)
     import numpy as np
     import torch
+
+    from chapters_src import plots  # Here, because with it comes NumPy, which then makes its threads.
 
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
     plots.use_style()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = _device()
     title = f"Chapter {chapter}" if chapter.isdigit() else chapter
     versions = (f"{package} {metadata.version(package)}" for package in ("torch", "transformers"))
     count = "1 thread" if threads == 1 else f"{threads} threads"
@@ -77,7 +84,28 @@ def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
     return device
 
 
-def _set_environment() -> None:
+def _device() -> "torch.device":
+    """Choose the device, and let Accelerate and Keras, which look for one on their own, choose the same."""
+    import torch
+
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    chosen = os.environ.get("BOOK_DEVICE")
+    if not chosen:
+        chosen = "cuda" if there["cuda"] and os.environ.get("BOOK_BUILD") != "1" else "cpu"
+    if chosen not in there:
+        raise ValueError(f"BOOK_DEVICE is {chosen!r}; it can be {', '.join(map(repr, there))}, or not set.")
+    if not there[chosen]:
+        found = ", ".join(name for name, is_there in there.items() if is_there)
+        raise RuntimeError(
+            f"BOOK_DEVICE is {chosen!r}, and PyTorch {torch.__version__} does not find such a device, only: "
+            f"{found}. Set BOOK_DEVICE to one of these, or install a PyTorch that is made for the device."
+        )
+    os.environ["BOOK_DEVICE"] = os.environ["KERAS_TORCH_DEVICE"] = chosen  # `claim` reads the first
+    os.environ["ACCELERATE_USE_CPU"] = "true" if chosen == "cpu" else "false"
+    return torch.device(chosen)
+
+
+def _set_environment(threads: int) -> None:
     """Set what the libraries read once, at their import."""
     embedded = resources.choice() == "embedded"
     constants = sys.modules.get("huggingface_hub.constants")
@@ -89,6 +117,8 @@ def _set_environment() -> None:
     if embedded:
         os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # OpenMP's, OpenBLAS' (NumPy, SciPy) and Arrow's
+    os.environ["NUMBA_NUM_THREADS"] = str(threads)  # UMAP's; it would also give PyTorch as many as cores
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # A thread that waits leaves its core to others.
     warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm without ipywidgets: a plain bar
     if os.environ.get("BOOK_BUILD") == "1":  # A page is being made, on which a progress bar would stay.
@@ -97,18 +127,22 @@ def _set_environment() -> None:
         os.environ["TRANSFORMERS_VERBOSITY"] = "error"  # Also: no bars of the Trainer, no reports of loading.
 
 
-def claim(condition: object, sentence: str) -> None:
+def claim(condition: object, sentence: str, *, timing: bool = False) -> None:
     """State a result: print the sentence if its condition holds.
 
     A false claim stops the run where it has to hold: with embedded resources and the versions that
-    `requirements.txt` pins. Elsewhere it prints that here it came out otherwise, and why it may.
+    `requirements.txt` pins, on a processor. Elsewhere it prints that here it came out otherwise, and why it
+    may. What depends on measured time may come out otherwise on any computer, so a false claim about it stops
+    the run only where the book is tested: in CI, which sets the environment variable `CI`.
 
     Args:
         condition: True or False; also NumPy's boolean, or a boolean array or tensor without dimensions.
         sentence: what the condition says, in words, such as "fine-tuning beats frozen features".
+        timing: the condition depends on measured time. Such a claim stands in a cell with the tag `timing`.
 
     Raises:
-        ClaimFailed: the condition is false, with embedded resources and the pinned versions.
+        ClaimFailed: the condition is false, with embedded resources and the pinned versions on a processor;
+            for a claim about measured time: and in CI.
         TypeError: the condition is not one truth value.
         ValueError: the sentence is empty.
     """
@@ -116,7 +150,7 @@ def claim(condition: object, sentence: str) -> None:
         raise ValueError(f"a claim needs a sentence that says what holds, not {sentence!r}")
     if _truth(condition):
         print(f"✓ {sentence}")
-    elif reason := _why_results_may_differ():
+    elif reason := _why_results_may_differ(timing):
         print(f"✗ here it came out otherwise ({reason}): {sentence}")
     else:
         raise ClaimFailed(f"this did not hold: {sentence}")
@@ -134,10 +168,14 @@ def _truth(condition: object) -> bool:
     )
 
 
-def _why_results_may_differ() -> str:
+def _why_results_may_differ(timing: bool) -> str:
     """Say in a few words why results may differ from the book's; empty where they must not."""
+    if timing and os.environ.get("CI", "").lower() in ("", "0", "false", "no"):
+        return _MEASURED_HERE
     if resources.choice() == "full":
         return "full resources"
+    if (device := os.environ.get("BOOK_DEVICE", "cpu")) != "cpu":
+        return f"computed on {device}, the book on a processor"
     pins = _pinned_versions(Path(__file__).parent)
     if not pins:
         return "no requirements.txt to compare versions with"

@@ -279,13 +279,15 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says():
 
 
 def test_examples_are_drawn_whole():
-    rows = np.arange(50)
+    rows, drawn = np.arange(50), []
 
     def metric(first, second):
         assert (second[:, 0] == 2 * first).all() and len(first) == 50
+        drawn.append(first)
         return first.mean()
 
     bootstrap_interval(metric, rows, np.stack([2 * rows, rows], axis=1), num_samples=20)
+    assert len(drawn) >= 20
 
 
 def test_the_seed_decides():

@@ -40,14 +40,20 @@ def run_python(code, **environment):
 OBSERVE = """
     import json, os, random, sys
     from chapters_src.notebook import setup
-    assert "torch" not in sys.modules and "transformers" not in sys.modules
+    assert not {"numpy", "torch", "transformers"} & set(sys.modules), "too late to say how many threads"
 
     device = setup("03")
     import huggingface_hub.constants, huggingface_hub.utils, matplotlib, numpy, torch
     from chapters_src import plots
+    numbers = [random.random(), float(numpy.random.rand()), float(torch.rand(()))]
+    import numba, pyarrow, scipy.linalg, sklearn.linear_model, threadpoolctl
+    pools = threadpoolctl.threadpool_info()
     print(json.dumps({
-        "numbers": [random.random(), float(numpy.random.rand()), float(torch.rand(()))],
+        "numbers": numbers,
         "threads": torch.get_num_threads(),
+        "pools": sorted({f"{pool['internal_api']} {pool['num_threads']}" for pool in pools}),
+        "arrow": pyarrow.cpu_count(),
+        "numba": numba.get_num_threads(),
         "device": str(device),
         "is_device": isinstance(device, torch.device),
         "cuda": torch.cuda.is_available(),
@@ -65,7 +71,7 @@ OBSERVE = """
 
 @pytest.fixture(scope="module")
 def two_runs():
-    return [run_python(OBSERVE) for _ in range(2)]
+    return [run_python(OBSERVE, OMP_NUM_THREADS="7") for _ in range(2)]
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +109,8 @@ def test_seeds_are_those_of_the_three_libraries(observed):
 def test_embedded_is_offline_on_one_thread_and_styled(observed):
     assert observed["offline"] and observed["styled"] and observed["is_device"]
     assert observed["threads"] == 1
+    assert observed["pools"] == ["openblas 1", "openmp 1"]
+    assert observed["arrow"] == observed["numba"] == 1, "UMAP's Numba sets PyTorch's threads too"
     assert observed["parallel"] == "false"
     assert observed["device"] == ("cuda" if observed["cuda"] else "cpu")
     assert not observed["transformers"], "setup imports transformers, which takes seconds"
@@ -116,6 +124,72 @@ def test_full_stays_online():
     banner, offline = run_python(code, BOOK_RESOURCES="full").stdout.splitlines()
     assert "full resources" in banner
     assert offline == "None"
+
+
+@pytest.fixture
+def there(monkeypatch):
+    """Fake what PyTorch says of devices, and put back what a choice sets."""
+
+    def fake(*devices):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in devices)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in devices)
+
+    for variable in ("ACCELERATE_USE_CPU", "BOOK_BUILD", "BOOK_DEVICE", "KERAS_TORCH_DEVICE"):
+        monkeypatch.setenv(variable, "")
+    return fake
+
+
+@pytest.mark.parametrize(
+    ("devices", "environment", "expected"),
+    [
+        ([], {}, "cpu"),
+        (["mps"], {}, "cpu"),
+        (["cuda"], {}, "cuda"),
+        (["cuda"], {"BOOK_BUILD": "1"}, "cpu"),
+        (["cuda"], {"BOOK_BUILD": "1", "BOOK_DEVICE": "cuda"}, "cuda"),
+        (["cuda"], {"BOOK_DEVICE": "cpu"}, "cpu"),
+        (["mps"], {"BOOK_DEVICE": "mps"}, "mps"),
+    ],
+)
+def test_a_page_is_made_on_the_processor_unless_asked(devices, environment, expected, there, monkeypatch):
+    there(*devices)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert notebook._device() == torch.device(expected)
+    assert notebook._device() == torch.device(expected), "the first cell may be run again"
+    assert os.environ["KERAS_TORCH_DEVICE"] == expected
+    assert os.environ["ACCELERATE_USE_CPU"] == ("true" if expected == "cpu" else "false")
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "message"),
+    [
+        ("gpu", ValueError, "BOOK_DEVICE is 'gpu'; it can be 'cpu', 'cuda', 'mps', or not set"),
+        ("mps", RuntimeError, r"BOOK_DEVICE is 'mps', and PyTorch .* only: cpu, cuda\. Set BOOK_DEVICE to"),
+    ],
+)
+def test_a_device_that_cannot_be_had_is_an_error_that_says_which_can(
+    asked, error, message, there, monkeypatch
+):
+    there("cuda")
+    monkeypatch.setenv("BOOK_DEVICE", asked)
+    with pytest.raises(error, match=message):
+        notebook._device()
+
+
+def test_libraries_that_look_for_a_device_on_their_own_take_the_same():
+    code = """
+        import torch
+        torch.cuda.is_available = torch.backends.mps.is_available = lambda: True
+        from chapters_src.notebook import setup
+        setup("03")
+        import keras
+        from accelerate import Accelerator
+        print(Accelerator().device, keras.src.backend.torch.core.get_device())
+    """
+    banner, found = run_python(code, BOOK_BUILD="1", KERAS_BACKEND="torch").stdout.splitlines()
+    assert " · cpu · " in banner
+    assert found == "cpu cpu"
 
 
 LATE = "import huggingface_hub.constants; from chapters_src.notebook import setup; setup('03')"
@@ -150,9 +224,10 @@ def test_a_rendered_page_has_no_progress_bars():
 
 @pytest.fixture
 def pinned(monkeypatch):
-    """Pin exactly what is installed, with embedded resources: claims have to hold."""
+    """Pin exactly what is installed, with embedded resources on a processor: claims have to hold."""
     pins = {name: metadata.version(name).split("+")[0] for name in notebook._RESULTS_DEPEND_ON}
-    monkeypatch.delenv("BOOK_RESOURCES", raising=False)
+    for variable in ("BOOK_RESOURCES", "BOOK_DEVICE", "CI"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(notebook, "_pinned_versions", lambda folder: pins)
     return pins
 
@@ -213,6 +288,38 @@ def test_with_full_resources_it_only_reports(pinned, monkeypatch, capsys):
     assert (
         capsys.readouterr().out == "✗ here it came out otherwise (full resources): two is more than three\n"
     )
+
+
+def test_on_a_graphics_card_it_only_reports(pinned, monkeypatch, capsys):
+    monkeypatch.setenv("BOOK_DEVICE", "cuda")
+    claim(False, "two is more than three")
+    assert "otherwise (computed on cuda, the book on a processor): two is" in capsys.readouterr().out
+
+
+def test_a_true_claim_about_time_prints_its_sentence(pinned, capsys):
+    claim(True, "walking is slower", timing=True)
+    assert capsys.readouterr().out == "✓ walking is slower\n"
+
+
+@pytest.mark.parametrize("value", [None, "", "0", "false", "No"])
+def test_a_false_claim_about_time_only_reports_outside_ci(value, pinned, monkeypatch, capsys):
+    if value is not None:
+        monkeypatch.setenv("CI", value)
+    claim(False, "walking is faster", timing=True)
+    expected = "✗ here it came out otherwise (measured on this computer): walking is faster\n"
+    assert capsys.readouterr().out == expected
+    with pytest.raises(ClaimFailed):
+        claim(False, "two is more than three")
+
+
+@pytest.mark.parametrize("value", ["1", "true", "TRUE", "yes", "woodpecker"])
+def test_a_false_claim_about_time_stops_ci(value, pinned, monkeypatch, capsys):
+    monkeypatch.setenv("CI", value)
+    with pytest.raises(ClaimFailed, match="walking is faster"):
+        claim(False, "walking is faster", timing=True)
+    pinned["torch"] = "0.0.1"
+    claim(False, "walking is faster", timing=True)
+    assert "the book has 0.0.1" in capsys.readouterr().out
 
 
 NOT_TRUTH_VALUES = [

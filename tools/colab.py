@@ -25,6 +25,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 import address
+from environment import COLAB_PYTHON
 from execute import HEARTBEAT
 from paths import ROOT, notebooks
 
@@ -58,6 +59,7 @@ def run_all(say: Callable = print) -> None:
         ColabFailed: a notebook raised an error, or changed a package that was there. All are run first.
     """
     say(f"notebooks: {len(notebooks())}, one after the other, on Python {sys.version.split()[0]}")
+    say(f"  {not_shown(sys.version_info[:2])}")
     problems = []
     with tempfile.TemporaryDirectory() as scratch:
         variables = environment(local_release(Path(scratch)))
@@ -69,6 +71,24 @@ def run_all(say: Callable = print) -> None:
             problems += found
     if problems:
         raise ColabFailed("\n\n".join(problems))
+
+
+def not_shown(python: tuple[int, int]) -> str:
+    """Say what a run on this Python leaves open.
+
+    Args:
+        python: the first two numbers of its version.
+
+    Returns:
+        A line for the log.
+    """
+    if python == COLAB_PYTHON:
+        return "that is Colab's Python; not tested: a GPU, and what Colab has beyond the listed packages"
+    version = ".".join(map(str, COLAB_PYTHON))
+    return (
+        f"Colab has Python {version}: not tested are the notebooks on it, and the packages as they are built "
+        f"for it, whose files chapter 03 reads. For that, put python{version} on the path, delete .venv-colab"
+    )
 
 
 def run(notebook: Path, folder: Path, variables: dict[str, str], say: Callable = print) -> list[str]:

@@ -2,6 +2,8 @@
 
 import json
 import re
+from importlib import util
+from pathlib import Path
 
 import pytest
 
@@ -175,6 +177,17 @@ def test_another_version_is_harvested_again(toy):
     info = toy.parent / "toy-1.0.dist-info/METADATA"
     info.write_text(info.read_text().replace("Version: 1.0", "Version: 1.1"))
     assert "Boats have changed since the last version." in [p.text for p in docstrings.load(("toy",))]
+
+
+def test_other_rules_harvest_again(toy, tmp_path):
+    docstrings.load(("toy",))
+    rules, changed = Path(docstrings.__file__).read_text(encoding="utf-8"), tmp_path / "changed_rules.py"
+    changed.write_text(re.sub(r"_MIN_WORDS = \d+", "_MIN_WORDS = 9", rules), encoding="utf-8")
+    spec = util.spec_from_file_location("changed_rules", changed)
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = [paragraph.text for paragraph in module.load(("toy",))]
+    assert found == [text for _, text in EXPECTED if len(text.split()) >= 9] != []
 
 
 def test_distinct_across_packages_and_in_one_order(toy):

@@ -12,6 +12,7 @@ import pytest
 
 import execute
 import training_step
+from chapters_src.notebook import _MEASURED_HERE
 from paths import BUILD, EXECUTED, ROOT, notebooks
 
 pytestmark = pytest.mark.slow  # `make test` runs these after it has executed the notebooks
@@ -92,11 +93,12 @@ def test_all_together_are_within_the_budget(absent):
 @every_notebook
 def test_shows_no_false_claim(notebook, executed):
     false = [line for _, out in outputs(executed) for line in re.findall(r"✗.*", out.get("text", ""))]
-    if REQUIREMENTS != ROOT / "requirements.txt" or os.environ.get("BOOK_RESOURCES") == "full":
-        for line in false:  # other versions, other resources: results may differ, and somebody should know
-            warnings.warn(f"{notebook.stem}: {line}", stacklevel=1)
-    else:
-        assert false == []
+    elsewhere = REQUIREMENTS != ROOT / "requirements.txt" or os.environ.get("BOOK_RESOURCES") == "full"
+    # With other versions or resources results may differ, times always may, and somebody should know.
+    may_be = [line for line in false if elsewhere or f"({_MEASURED_HERE})" in line]
+    for line in may_be:
+        warnings.warn(f"{notebook.stem}: {line}", stacklevel=1)
+    assert [line for line in false if line not in may_be] == []
 
 
 @every_notebook

@@ -285,6 +285,56 @@ def test_the_set_up_names_what_colab_lacks(path):
     assert lacking - sources(path).keys() == set()
 
 
+def claims_at_odds_with_their_tag(cell: nbformat.NotebookNode) -> list[str]:
+    """Claims in a cell with the tag `timing` that do not say `timing=True`, and the other way round."""
+    tagged = "timing" in cell.metadata.get("tags", [])
+    calls = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
+    return [
+        ast.unparse(call)
+        for call in calls
+        if ast.unparse(call.func) == "claim"
+        and tagged != any(ast.unparse(keyword) == "timing=True" for keyword in call.keywords)
+    ]
+
+
+@every_notebook
+def test_claims_about_time_say_so_and_stand_in_cells_with_the_tag(path):
+    assert [claim for cell in cells(path, "code") for claim in claims_at_odds_with_their_tag(cell)] == []
+
+
+@every_notebook
+def test_only_cells_with_the_tag_look_at_a_clock(path):
+    """A call of a function that measures time stands in such a cell; its definition may stand anywhere."""
+    clocks = re.compile(r"\b(?:process_time|perf_counter|monotonic|timeit)\b|\btime\.time\b")
+    looking = set()
+    for cell in cells(path, "code"):
+        calls = []
+        for node in ast.parse(cell.source).body:
+            if isinstance(node, ast.FunctionDef):
+                if clocks.search(ast.unparse(node)):
+                    looking.add(node.name)
+            else:
+                calls += [ast.unparse(node)]
+        used = [text for text in calls if clocks.search(text) or any(f"{name}(" in text for name in looking)]
+        assert not used or "timing" in cell.metadata.get("tags", []), used
+
+
+@pytest.mark.parametrize(
+    ("source", "tags", "wrong"),
+    [
+        ("claim(a > b, 'a is slower', timing=True)", ["timing"], 0),
+        ("claim(a > b, 'a is slower')", ["timing"], 1),
+        ("for a in x:\n    claim(a > b, 'a is slower', timing=False)", ["timing"], 1),
+        ("claim(a > b, 'a is more')", [], 0),
+        ("if a:\n    claim(a > b, 'a is slower', timing=True)", ["full-width"], 1),
+        ("disclaim(a)", ["timing"], 0),
+    ],
+)
+def test_claims_at_odds_with_their_tag_are_found(source, tags, wrong):
+    cell = nbformat.v4.new_code_cell(source, metadata={"tags": tags})
+    assert len(claims_at_odds_with_their_tag(cell)) == wrong
+
+
 @every_notebook
 def test_cells_are_short(path):
     lengths = {cell.id: len(re.findall(r"(?m)^.*\S", cell.source)) for cell in cells(path, "code")}

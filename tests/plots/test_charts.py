@@ -148,6 +148,7 @@ def test_numbers_in_cells_can_be_read_on_every_colour(style):
     for first, second in counts.T[::5]:
         [axes] = plots.confusion_matrix([[first, second], [0, 100]], ["a", "b"]).axes
         image = axes.images[0]
+        assert len(axes.texts) == 4
         for text in axes.texts:
             column, row = text.get_position()
             paper = image.to_rgba(image.get_array())[row, column, :3]

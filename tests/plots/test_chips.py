@@ -151,6 +151,7 @@ def test_rows_are_read_in_the_direction_of_their_first_letter(tokens, direction)
 
 def backgrounds():
     styles = [chip[1]["style"] for chip in chips(["a", "b", "c"])]
+    assert len(styles) == 3
     for style in styles:
         *colour, alpha = map(float, re.search(r"background:rgba\(([^)]*)\)", style)[1].split(","))
         *edge, _ = map(float, re.search(r"solid rgba\(([^)]*)\)", style)[1].split(","))

@@ -32,7 +32,9 @@ def kind(request):
 
 @pytest.fixture
 def sheet(kind):
-    return kind[0](kind[1])
+    drawn = kind[0](kind[1])
+    assert solid(drawn) and frames(drawn) and drawn.arrows, "nothing to look at"
+    return drawn
 
 
 def solid(sheet):
@@ -273,6 +275,7 @@ def test_cross_attention_makes_key_and_value_of_the_memory(norm_first):
 def test_parts_are_linked_inside_as_they_compute(draw):
     sheet = draw()
     links = [ends(sheet, arrow) for arrow in sheet.arrows]
+    assert len(frames(sheet)) >= 2
     for frame in frames(sheet):
         inside = [link for link in links if within(link[0], frame, 0) and within(link[1], frame, 0)]
         found = sorted((title(source), title(target)) for source, target in inside)

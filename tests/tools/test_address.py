@@ -83,7 +83,9 @@ def address_version() -> str:
 
 def test_stamp_changes_only_sources_of_notebooks(project):
     address.stamp()
-    for path in (project / "notebooks").glob("*.ipynb"):
+    paths = list((project / "notebooks").glob("*.ipynb"))
+    assert len(paths) == len(list(NOTEBOOKS.glob("*.ipynb")))
+    for path in paths:
         stamped, original = nbformat.read(path, 4), nbformat.read(NOTEBOOKS / path.name, 4)
         for cell, former in zip(stamped.cells, original.cells, strict=True):
             assert cell.source == address.stamped(former.source)

@@ -100,16 +100,32 @@ def test_all_notebooks_run_and_all_problems_are_told(monkeypatch, no_sessions):
         colab.run_all(say=lines.append)
     assert "two" not in str(failed.value)
     assert len(set(folders)) == 3 and not any(folder.is_relative_to(ROOT) for folder in folders)
-    assert [line.split()[:2] for line in lines[1:]] == [
+    assert [line.split()[:2] for line in lines[2:]] == [
         ["FAILED", "one"],
         ["done", "two"],
         ["FAILED", "three"],
     ]
 
 
-def test_without_problems_nothing_is_raised(monkeypatch, no_sessions):
+@pytest.mark.parametrize(
+    ("python", "line"),
+    [
+        ((3, 13), r"that is Colab's Python; not tested: a GPU, "),
+        (
+            (3, 11),
+            r"Colab has Python 3\.13: not tested are the notebooks on it, .* put python3\.13 on the path",
+        ),
+        ((3, 14), r"Colab has Python 3\.13: not tested are "),
+    ],
+)
+def test_it_says_its_python_and_what_that_does_not_show(python, line, monkeypatch, no_sessions):
+    lines = []
     monkeypatch.setattr(colab, "run", lambda *_: [])
-    colab.run_all(say=lambda line: None)
+    monkeypatch.setattr(sys, "version_info", (*python, 7, "final", 0))
+    monkeypatch.setattr(sys, "version", f"{python[0]}.{python[1]}.7 (main)")
+    colab.run_all(say=lines.append)
+    assert lines[0].endswith(f"on Python {python[0]}.{python[1]}.7")
+    assert re.match(line, lines[1].strip())
 
 
 # --- The release of this tree.

@@ -11,6 +11,7 @@ raised. tests/notebooks forbids the tag; a chapter that shows an error catches i
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 import address
 import execute
+import measure_run
 from paths import NPM, ROOT
 
 pytestmark = pytest.mark.slow
@@ -114,20 +116,26 @@ class Copy:
         run = self.run("stamp")
         assert run.code == 0, run
 
-    def run(self, command: str = "book", **environment: str) -> "Run":
+    def run(self, *arguments: str, **environment: str) -> "Run":
         """Run `python tools/book.py COMMAND --here`, as somebody in a fresh shell would."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("BOOK_", "PYTEST_", "PYTHONPATH"))}
         start = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "tools/book.py", command, "--here"],
+        process = self.start(*arguments, **environment)
+        said = re.sub(r"\x1b\[[\d;]*m", "", process.communicate()[0])  # IPython colours its errors everywhere
+        return Run(process.returncode, said, time.monotonic() - start)
+
+    def start(self, command: str = "book", *options: str, **environment: str) -> subprocess.Popen:
+        """Start what `run` runs."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("BOOK_", "PYTEST_", "PYTHONPATH"))}
+        return subprocess.Popen(
+            [sys.executable, "tools/book.py", command, *options, "--here"],
             cwd=self.folder,
             env={**kept, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            encoding="utf-8",
+            start_new_session=True,
         )
-        said = re.sub(r"\x1b\[[\d;]*m", "", done.stdout)  # IPython colours its errors everywhere
-        return Run(done.returncode, said, time.monotonic() - start)
 
     def texts(self, name: str) -> list[list[str]]:
         return execute.text_outputs(self.executed / f"{name}.ipynb")
@@ -239,18 +247,19 @@ def test_changed_prose_executes_that_notebook_only(copy):
     assert again.executed == set()
 
 
-def test_changed_helper_code_executes_everything(copy):
+def test_changed_helper_code_executes_what_imports_it(copy):
     """And a link to a page that does not exist fails the command."""
     copy.append("chapters_src/notebook.py", "\n# A changed line.\n")
+    copy.append("chapters_src/evaluation.py", "\n# Nobody here imports this.\n")
     copy.append("book/index.md", "\n[nowhere](glosary.md)\n")
     run = copy.run()
-    assert run.executed == {"one", "two"}
+    assert run.executed == {"two"}
     assert run.code != 0 and "glosary.md" in run.said, run
 
 
 def test_changed_requirements_execute_everything(copy):
     """And a link to an anchor that does not exist, in a page, fails the command."""
-    copy.append("requirements.txt", "# changed\n")
+    copy.append("requirements.txt", "one-more-package==1.0\n")
     copy.append("book/index.md", "\n[nowhere](colophon.md#walking-times)\n")
     run = copy.run()
     assert run.executed == {"one", "two"}
@@ -307,6 +316,56 @@ def test_a_notebook_that_stops_its_kernel_fails(copy):
     copy.write_notebook("two", (*TWO, "> import os\n\nos._exit(0)"))
     run = copy.run()
     assert run.code != 0 and run.failed == {"two"}, run
+
+
+def test_what_a_system_leaves_in_folders_changes_nothing(copy):
+    for folder in ("chapters_src", "chapters_src/data", "book", "tools", "build/executed"):
+        copy.write(f"{folder}/.DS_Store", "left by a file manager")
+    run = copy.run()
+    assert run.code == 0 and run.executed == set() and not run.rendered, run
+
+
+def test_only_one_notebook(copy):
+    """The other one changed too, and stays as it was executed last."""
+    copy.write_notebook("one", (*ONE, '> print("changed")'))
+    copy.write_notebook("two", (*TWO, '> print("changed")'))
+    run = copy.run("book", "--only", "two")
+    assert run.code == 0 and run.executed == {"two"} and run.rendered, run
+    assert [text for cell in copy.texts("one") for text in cell] == ["one is executed\n"]
+    unknown = copy.run("book", "--only", "three")
+    assert unknown.code != 0 and "'three'" in unknown.said and "one, two" in unknown.said, unknown
+
+
+def test_two_commands_at_once(copy):
+    """The second waits, and finds that nothing is left to do."""
+    copy.write_notebook("one", (*ONE, '> print("changed")'))
+    both = [copy.start() for _ in range(2)]
+    said = [process.communicate()[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert sorted("done   one" in text for text in said) == [False, True], said
+    assert sum("waiting" in text for text in said) == 1, said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupted_command_leaves_nothing_running(copy):
+    """And the next one does what it did not."""
+    cell = '> import os, pathlib, time\npathlib.Path("started").write_text(str(os.getpid()))\ntime.sleep(600)'
+    copy.write_notebook("one", (*ONE, cell))
+    copy.write_notebook("two", (*TWO, cell))
+    process = copy.start()
+    started = copy.folder / "build" / "running" / "executed" / "started"
+    while process.poll() is None and not (started.exists() and started.read_text()):
+        time.sleep(0.2)
+    family = measure_run.family(process.pid)
+    assert int(started.read_text()) in {member.pid for member in family}
+    process.send_signal(signal.SIGINT)
+    assert "stopped" in process.communicate(timeout=30)[0]
+    assert process.returncode == 130
+    assert [member for member in family if member.is_running()] == []
+    copy.write_notebook("one", ONE)
+    copy.write_notebook("two", (*TWO, '> print("changed")'))
+    again = copy.run()
+    assert again.code == 0 and again.executed == {"two"}, again
 
 
 def test_a_failing_unit_test_fails_the_test_command(copy):
