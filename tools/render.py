@@ -142,10 +142,19 @@ def write_tables(folder: Path) -> None:
     rows = [f"| {name} | {version} | {licence} |" for name, version, licence in _direct_dependencies()]
     table = "| package | version | licence |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     (folder / "versions.md").write_text(table, encoding="utf-8")
-    times = [(notebook, record(notebook) or {"seconds": float("nan")}) for notebook in notebooks()]
-    rows = [f"| [{_title(n)}](../notebooks/{n.name}) | {known['seconds']:.0f} s |" for n, known in times]
-    table = "| notebook | whole run |\n|---|---:|\n" + "\n".join(rows) + "\n"
+    times = [(notebook, record(notebook)) for notebook in notebooks()]
+    rows = [f"| [{_title(n)}](../notebooks/{n.name}) | {_taken(known)} |" for n, known in times]
+    head = "| notebook | on the clock | processor | memory |\n|---|---:|---:|---:|\n"
+    table = head + "\n".join(rows) + "\n"
     (folder / "running_times.md").write_text(table, encoding="utf-8")
+
+
+def _taken(known: dict | None) -> str:
+    """Three cells of a table: what an execution took."""
+    if known is None:
+        return "not executed | | "
+    memory = known["memory"] / (1 << 30)
+    return f"{known['seconds']:.0f} s | {known['processor_seconds']:.0f} s | {memory:.1f} GiB"
 
 
 def _copy_executed(notebook: Path, target: Path) -> None:

@@ -18,7 +18,11 @@ def notebook(tmp_path, monkeypatch) -> Path:
     executed = tmp_path / "executed"
     executed.mkdir()
     monkeypatch.setattr(render, "EXECUTED", executed)
-    monkeypatch.setattr(render, "record", lambda notebook: {"key": "k", "seconds": 12.3})
+    monkeypatch.setattr(
+        render,
+        "record",
+        lambda notebook: {"key": "k", "seconds": 12.3, "processor_seconds": 9.8, "memory": 3 << 29},
+    )
     return executed / "03_tokenization.ipynb"
 
 
@@ -137,7 +141,7 @@ def test_tables_of_versions_and_running_times(tmp_path, notebook, monkeypatch):
     monkeypatch.setattr(render, "notebooks", lambda: [notebook])
     render.write_tables(tmp_path / "generated")
     times = (tmp_path / "generated" / "running_times.md").read_text()
-    assert "| [Tokenization](../notebooks/03_tokenization.ipynb) | 12 s |" in times
+    assert "| [Tokenization](../notebooks/03_tokenization.ipynb) | 12 s | 10 s | 1.5 GiB |" in times
     versions = (tmp_path / "generated" / "versions.md").read_text()
     for package in ("torch", "jupyter-book", "playwright"):
         assert f"| {package} | {metadata.version(package)} | " in versions
