@@ -68,7 +68,7 @@ def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
     np.random.seed(seed)
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
-    plots.use_style()
+    plots.use_style(site=_makes_a_page())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     title = f"Chapter {chapter}" if chapter.isdigit() else chapter
     versions = (f"{package} {metadata.version(package)}" for package in ("torch", "transformers"))
@@ -91,10 +91,15 @@ def _set_environment() -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # A thread that waits leaves its core to others.
     warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm without ipywidgets: a plain bar
-    if os.environ.get("BOOK_BUILD") == "1":  # A page is being made, on which a progress bar would stay.
+    if _makes_a_page():  # A progress bar would stay on it.
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
         os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
         os.environ["TRANSFORMERS_VERBOSITY"] = "error"  # Also: no bars of the Trainer, no reports of loading.
+
+
+def _makes_a_page() -> bool:
+    """Whether this notebook is executed for the site."""
+    return os.environ.get("BOOK_BUILD") == "1"
 
 
 def claim(condition: object, sentence: str) -> None:
