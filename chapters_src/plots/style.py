@@ -1,8 +1,8 @@
 """One matplotlib style for all charts, and its colours.
 
 Colour is never the only cue: lines also differ by their dashes. In a notebook a chart is a picture on an
-opaque panel. On the site it is a vector without a background, whose lines show on light and on dark pages, and
-whose ink is exchanged for the dark ones. Every chapter draws in this style.
+opaque panel. On the site it is a vector without a background: its lines show on light and on dark pages, its
+ink is exchanged for the dark ones. Every chapter draws in this style.
 """
 
 import io

@@ -4,9 +4,9 @@ import re
 
 import matplotlib.pyplot as plt
 import pytest
-from sphinx_extension import drawings
 
 from chapters_src import plots
+from sphinx_extension import drawings
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Sphinx extension: vector pictures of notebooks in two files, one for light and one for dark pages.
 
 The dark file is the same drawing with other ink. The theme hides the one that is not wanted, so a screen
-reader reads one of the two. On a narrow screen a drawing shrinks until its smallest text would become too small
-to read, and from there on it scrolls inside its box.
+reader reads one of the two. On a narrow screen a drawing shrinks until its smallest text would be too small,
+and from there on it scrolls inside its box.
 """
 
 import math
