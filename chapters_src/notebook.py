@@ -75,7 +75,7 @@ def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
     np.random.seed(seed)
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
-    plots.use_style()
+    plots.use_style(site=_makes_a_page())
     device = _device()
     title = f"Chapter {chapter}" if chapter.isdigit() else chapter
     versions = (f"{package} {metadata.version(package)}" for package in ("torch", "transformers"))
@@ -91,7 +91,7 @@ def _device() -> "torch.device":
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     chosen = os.environ.get("BOOK_DEVICE")
     if not chosen:
-        chosen = "cuda" if there["cuda"] and os.environ.get("BOOK_BUILD") != "1" else "cpu"
+        chosen = "cuda" if there["cuda"] and not _makes_a_page() else "cpu"
     if chosen not in there:
         raise ValueError(f"BOOK_DEVICE is {chosen!r}; it can be {', '.join(map(repr, there))}, or not set.")
     if not there[chosen]:
@@ -121,10 +121,15 @@ def _set_environment(threads: int) -> None:
     os.environ["NUMBA_NUM_THREADS"] = str(threads)  # UMAP's; it would also give PyTorch as many as cores
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # A thread that waits leaves its core to others.
     warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm without ipywidgets: a plain bar
-    if os.environ.get("BOOK_BUILD") == "1":  # A page is being made, on which a progress bar would stay.
+    if _makes_a_page():  # A progress bar would stay on it.
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
         os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
         os.environ["TRANSFORMERS_VERBOSITY"] = "error"  # Also: no bars of the Trainer, no reports of loading.
+
+
+def _makes_a_page() -> bool:
+    """Whether this notebook is executed for the site."""
+    return os.environ.get("BOOK_BUILD") == "1"
 
 
 def claim(condition: object, sentence: str, *, timing: bool = False) -> None:

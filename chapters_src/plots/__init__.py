@@ -8,9 +8,10 @@ one, and colour is never the only cue.
 from chapters_src.plots import diagrams
 from chapters_src.plots.charts import confusion_matrix, loss_curves, reliability_diagram
 from chapters_src.plots.chips import MAX_CHIPS, TokenChips, token_chips
-from chapters_src.plots.style import INK, PALETTE, PANEL, SEQUENTIAL, use_style
+from chapters_src.plots.style import DARK, INK, PALETTE, PANEL, SEQUENTIAL, svg, use_style
 
 __all__ = [
+    "DARK",
     "INK",
     "MAX_CHIPS",
     "PALETTE",
@@ -21,6 +22,7 @@ __all__ = [
     "diagrams",
     "loss_curves",
     "reliability_diagram",
+    "svg",
     "token_chips",
     "use_style",
 ]

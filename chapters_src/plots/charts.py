@@ -40,7 +40,7 @@ def loss_curves(history: Any) -> "Figure":
     metrics = evaluations.set_index("step")
     others = metrics.drop(columns="loss", errors="ignore")
     num_panels = 1 if others.empty else 2
-    figure, (axes, *below) = _figure(num_panels, sharex=True, figsize=(6.4, 2.4 + 1.4 * num_panels))
+    figure, (axes, *below) = _figure(num_panels, sharex=True, figsize=(4.6, 1.8 + 1.2 * num_panels))
     window = len(losses) // 20 * 2 + 1  # A tenth of the steps, and odd, so that it has a middle.
     smooth = losses.rolling(window, center=True, min_periods=1).mean()
     if window > 1:
@@ -82,8 +82,8 @@ def confusion_matrix(matrix: Any, class_names: Sequence[str]) -> "Figure":
         )
     totals = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, totals, out=np.zeros(counts.shape), where=totals > 0)
-    size = 0.62 * len(class_names)
-    figure, [axes] = _figure(figsize=(size + 2.2, size + 1.4))  # inches
+    size = 0.45 * len(class_names)
+    figure, [axes] = _figure(figsize=(size + 2.2, size + 1.2))  # inches
     picture = axes.imshow(shares, cmap=SEQUENTIAL, vmin=0, vmax=1)
     for (row, column), share in np.ndenumerate(shares):
         text = f"{share:.2f}" if totals[row, 0] else "–"
@@ -115,7 +115,7 @@ def reliability_diagram(table: pd.DataFrame) -> "Figure":
     missing = {"low", "high", "confidence", "accuracy", "count"} - set(table.columns)
     if missing or not table["count"].sum():
         raise ValueError(f"the table needs examples and the columns {sorted(missing)}: see reliability()")
-    figure, (axes, below) = _figure(2, sharex=True, figsize=(4.8, 5.2), height_ratios=(3, 1))
+    figure, (axes, below) = _figure(2, sharex=True, figsize=(4.6, 5), height_ratios=(3, 1))
     filled = table[table["count"] > 0]
     axes.plot([0, 1], [0, 1], color=PALETTE[-1], linestyle="--", linewidth=1.2, label="confidence = accuracy")
     axes.vlines(filled["confidence"], filled["confidence"], filled["accuracy"], color=PALETTE[1], label="gap")

@@ -1,18 +1,27 @@
 """One matplotlib style for all charts, and its colours.
 
-Colour is never the only cue: lines also differ by their dashes. Charts bring their own opaque panel, so they
-read on a dark page as on a light one. Every chapter draws in this style.
+Colour is never the only cue: lines also differ by their dashes. In a notebook a chart is a picture on an
+opaque panel. On the site it is a vector without a background: its lines show on light and on dark pages, its
+ink is exchanged for the dark ones. Every chapter draws in this style.
 """
+
+import io
+from typing import TYPE_CHECKING
 
 import matplotlib
 from cycler import cycler
 
-PANEL = "#FCFCFA"  # Background of every chart: opaque, so that the chart reads on a dark page too.
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PANEL = "#FCFCFA"  # Background of every chart in a notebook; on the site, what is to look like the page.
 INK = "#1C1C1C"  # Text and axes.
-# Every colour for lines has a contrast of at least 3:1 against the panel, and the first five stay apart for
-# readers with any of the three colour-vision deficiencies. The tests compute both.
-PALETTE = ("#0B4FA3", "#D9730D", "#0F9D6A", "#B668A2", "#1C1C1C", "#8A4B14", "#6B7280")
+DARK = {INK: "#CED6DD", PANEL: "#121212"}  # What stands for the two on the site's dark pages.
+# Every colour for lines has a contrast of at least 3:1 against light and dark pages, and the first six stay
+# apart for readers with any of the three colour-vision deficiencies. The tests compute both.
+PALETTE = ("#3B68C8", "#D9730D", "#0F9D6A", "#C564B1", "#7645EC", "#7F5E1D", "#6B7280")
 SEQUENTIAL = "viridis"  # Its lightness grows evenly with the value, with or without colour vision.
+DENSE = 100  # More marks of one kind than these are pixels inside a vector.
 
 _DASHES = (
     "-",
@@ -25,40 +34,88 @@ _DASHES = (
 )
 
 
-def use_style() -> None:
+def use_style(site: bool = False) -> None:
     """Set the style of all charts that follow in this process. A notebook's `setup` calls it.
 
     Colour and dash go round together. Where single points matter, mark them: `plot(x, y, marker="o")`.
+
+    Args:
+        site: whether the notebook is executed for the site, which shows figures as `svg` draws them.
     """
+    background = "none" if site else PANEL
     matplotlib.rcParams.update(
         {
-            "figure.figsize": (6.4, 3.8),  # inches
-            "figure.dpi": 160,
-            "figure.facecolor": PANEL,
+            "figure.figsize": (4.6, 3.0),  # inches; not wider, so that a phone can show the text
+            "figure.dpi": 200,
+            "figure.labelsize": 10,
+            "figure.titlesize": 10,
+            "figure.facecolor": background,
             "figure.constrained_layout.use": True,
-            "savefig.dpi": 160,
-            "savefig.facecolor": PANEL,
+            "savefig.dpi": 200,
+            "savefig.facecolor": background,
             "savefig.transparent": False,
-            "font.size": 11,
+            "svg.hashsalt": "the same names inside each time",
+            "font.size": 10,
             "text.color": INK,
-            "axes.facecolor": PANEL,
+            "axes.facecolor": background,
             "axes.edgecolor": INK,
+            "axes.formatter.min_exponent": 7,  # An exponent would be small print.
             "axes.labelcolor": INK,
-            "axes.labelsize": 11,
-            "axes.titlesize": 12,
+            "axes.titlesize": 10,
             "axes.titlelocation": "left",
             "axes.spines.top": False,
             "axes.spines.right": False,
+            **{f"axes3d.{axis}axis.panecolor": (0.5, 0.5, 0.5, 0.1) for axis in "xyz"},
+            "boxplot.boxprops.color": INK,
+            "boxplot.capprops.color": INK,
+            "boxplot.flierprops.markeredgecolor": INK,
+            "boxplot.whiskerprops.color": INK,
+            "grid.color": PALETTE[-1],
+            "patch.edgecolor": INK,
             "xtick.color": INK,
-            "xtick.labelsize": 10,
             "ytick.color": INK,
+            "xtick.labelsize": 10,
             "ytick.labelsize": 10,
             "legend.fontsize": 10,
             "legend.frameon": False,
             "legend.handlelength": 3,
-            "lines.linewidth": 1.8,
-            "lines.markersize": 5,
+            "lines.linewidth": 1.5,
+            "lines.markersize": 4,
             "image.cmap": SEQUENTIAL,
             "axes.prop_cycle": cycler(color=PALETTE, linestyle=_DASHES),
         }
     )
+    if site:
+        _show_as_svg()
+
+
+def svg(figure: "Figure") -> str:
+    """Draw a figure as the site shows it: a vector, in which marks that lie close together are pixels.
+
+    Args:
+        figure: the figure; its dense collections stay marked as rasterized.
+
+    Returns:
+        The text of an SVG file, the same for the same figure.
+    """
+    from matplotlib.collections import Collection
+
+    for marks in figure.findobj(Collection):
+        in_space = hasattr(marks, "do_3d_projection")  # of which matplotlib makes no pixels
+        if not in_space and max(len(marks.get_offsets()), len(marks.get_paths())) > DENSE:
+            marks.set_rasterized(True)
+    file = io.StringIO()
+    figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
+    return file.getvalue()
+
+
+def _show_as_svg() -> None:
+    """Let this kernel, if it is one, show figures as `svg` draws them, and not as the usual PNG."""
+    from IPython import get_ipython
+
+    if (shell := get_ipython()) is not None:
+        from matplotlib.figure import Figure
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+        set_matplotlib_formats()  # None of those that it knows.
+        shell.display_formatter.formatters["image/svg+xml"].for_type(Figure, svg)

@@ -134,6 +134,15 @@ def test_every_picture_has_a_caption_and_an_alternative_text(notebook, executed)
     assert wrong == []
 
 
+@every_notebook
+def test_no_line_of_a_drawing_vanishes_on_light_or_dark_pages(notebook, executed):
+    drawings = [
+        out.data["image/svg+xml"] for _, out in outputs(executed) if "image/svg+xml" in out.get("data", {})
+    ]
+    colors = {color for drawing in drawings for color in re.findall(r"stroke: (#[0-9a-f]{6})", drawing)}
+    assert colors & {"#000000", "#ffffff"} == set(), "use plots.INK and plots.PANEL"
+
+
 @pytest.fixture(scope="session")
 def executed_again(absent) -> Path:
     """All notebooks, executed a second time with the same inputs."""

@@ -89,6 +89,7 @@ class Visit:
     num_maths: int = 0
     too_wide: dict[int, list[str]] = field(default_factory=dict)
     violations: dict[str, list[dict]] = field(default_factory=dict)
+    figures: dict[str | int, list[dict]] = field(default_factory=dict)  # by theme, and by width of a phone
 
 
 def look_at(tab: Tab) -> Visit:
@@ -104,9 +105,11 @@ def look_at(tab: Tab) -> Visit:
     for theme, rules in THEMES.items():
         page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
         found.violations[theme] = page.evaluate(RUN_AXE, rules)
+        found.figures[theme] = page.evaluate(FIGURES)
     for width in PHONES:
         page.set_viewport_size({"width": width, "height": 800})
         found.too_wide[width] = page.evaluate(TOO_WIDE)
+        found.figures[width] = page.evaluate(FIGURES)
     return found
 
 
@@ -133,4 +136,23 @@ TOO_WIDE = """() => {
     .filter(element => sticksOut(element) && !scrolls(element.parentElement))
     .map(element => `${element.tagName}.${element.className}: ${element.textContent.trim().slice(0, 60)}`);
   return [`${scrollWidth} pixels in ${clientWidth}`, ...wide.slice(0, 8)];
+}"""
+# Of each figure that a code cell shows: its pictures that can be seen, and what paints a ground behind them.
+FIGURES = """() => {
+  const paint = element => getComputedStyle(element).backgroundColor;
+  const page = paint(document.body);
+  const grounds = element => !element || element === document.body ? []
+    : [paint(element), ...grounds(element.parentElement)].filter(c => c !== page && c !== 'rgba(0, 0, 0, 0)');
+  return [...document.querySelectorAll('main .cell_output figure:has(img)')].map(figure => {
+    const seen = [...figure.querySelectorAll('img')].filter(image => image.checkVisibility());
+    return {
+      name: figure.id,
+      caption: figure.querySelector('figcaption')?.checkVisibility() ? figure.innerText : '',
+      seen: seen.map(image => ({
+        file: decodeURIComponent(new URL(image.src).pathname), alt: image.alt,
+        width: image.getBoundingClientRect().width, filter: getComputedStyle(image).filter,
+      })),
+      grounds: seen.flatMap(grounds),
+    };
+  });
 }"""

@@ -1,7 +1,13 @@
 """Every page: no other host, no errors, readable on a phone, by a screen reader, and in both themes."""
 
+import re
+from pathlib import Path
+
+import nbformat
 import pytest
-from site_visits import kind, look_at, page_names, visits
+from site_visits import FIGURES, PHONES, THEMES, kind, look_at, page_names, visits
+
+from paths import notebooks
 
 pytestmark = pytest.mark.site
 
@@ -52,6 +58,85 @@ def test_no_kind_of_page_is_left_out(site):
     assert len(few) < len(all_of_them) / 2
 
 
+@pytest.mark.parametrize(
+    "notebook",
+    [
+        pytest.param(path, marks=pytest.mark.xdist_group(f"notebooks/{path.stem}.html"), id=path.stem)
+        for path in notebooks()
+    ],
+)
+def test_every_figure_of_a_notebook_is_on_its_page(notebook, visit):
+    about = [cell.metadata.get("mystnb", {}) for cell in nbformat.read(notebook, 4).cells]
+    names = [cell["figure"]["name"] for cell in about if "figure" in cell]
+    found = visit("file", f"notebooks/{notebook.stem}.html")
+    for seen in found.figures.values():
+        assert [figure["name"] for figure in seen] == names
+
+
+def test_a_figure_shows_one_picture_in_each_theme(name, visit):
+    """And so its alternative text is read once; the hidden picture is not read."""
+    light, dark = (visit("file", name).figures[theme] for theme in THEMES)
+    for one, other in zip(light, dark, strict=True):
+        assert len(one["seen"]) == len(other["seen"]) == 1, one["name"]
+        (one, other), captions = (one["seen"] + other["seen"]), (one["caption"], other["caption"])
+        assert one["file"] != other["file"]
+        assert one["alt"] == other["alt"] and len(one["alt"]) > 20
+        assert captions[0] == captions[1] != ""
+
+
+def test_nothing_but_the_page_is_behind_a_figure(name, theme, visit):
+    for figure in visit("file", name).figures[theme]:
+        assert figure["grounds"] == [], figure["name"]
+        for picture in figure["seen"]:
+            assert picture["filter"] == "none"
+            drawing = Path(picture["file"]).read_text(encoding="utf-8")
+            assert re.search(r'id="patch_1">\s*<path [^>]*style="([^"]*)"', drawing)[1] == "fill: none"
+
+
+def test_text_in_figures_can_be_read_on_a_phone(name, width, visit):
+    """At least nine pixels: what is drawn, times how large the page shows it."""
+    for figure in visit("file", name).figures[width]:
+        for picture in figure["seen"]:
+            drawing = Path(picture["file"]).read_text(encoding="utf-8")
+            units = float(re.search(r'viewBox="0 0 (\S+) ', drawing)[1])
+            smallest = min(letters(drawing), default=9 * units)
+            assert smallest * picture["width"] / units >= 9 - 1e-3, figure["name"]
+
+
+def letters(drawing: str) -> list[float]:
+    """Sizes of the letters in a drawing by matplotlib: of each text, and of what is small in it."""
+    texts = re.findall(r'<g [^>]*scale\((\S+) -\1\)">(.*?)</g>', drawing, re.DOTALL)
+    return [
+        100 * float(size) * float(small or 1)
+        for size, uses in texts
+        for small in re.findall(r"<use [^>]*?(?:scale\((\S+)\)\"[^>]*)?/>", uses)
+    ]
+
+
+def test_on_paper_a_figure_is_light(open_tab):
+    tab = open_tab("file", FIGURES_PAGE)
+    tab.page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    tab.page.emulate_media(media="print")
+    printed = tab.page.evaluate(FIGURES)
+    assert printed and all(len(figure["seen"]) == 1 for figure in printed)
+    assert not any("-dark" in figure["seen"][0]["file"] for figure in printed)
+    assert {ground for figure in printed for ground in figure["grounds"]} == {"rgb(255, 255, 255)"}
+    tab.page.context.close()
+
+
+def test_a_wide_figure_scrolls_in_its_box(open_tab):
+    """The page does not: that is tested on every page. The box can be reached with the keyboard."""
+    tab = open_tab("file", FIGURES_PAGE, viewport={"width": PHONES[0], "height": 800})
+    boxes = tab.page.locator(".drawing").evaluate_all(
+        "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth + 1).map(box => box.tabIndex)"
+    )
+    assert boxes == [0]
+    tab.page.context.close()
+
+
+FIGURES_PAGE = "notebooks/07_attention_from_scratch.html"
+
+
 def test_a_visit_sees_what_is_wrong(open_tab):
     """The tests above stand on what a visit notes; here every fault is planted."""
     tab = open_tab("file", "book/glossary.html")
@@ -64,6 +149,9 @@ def test_a_visit_sees_what_is_wrong(open_tab):
     assert found.undrawn_views == ["bertviz-0"]
     assert len(found.images_without_alt) == 1
     assert "an equation" in found.unset_maths
+    cards = {theme: found.figures[theme][0]["grounds"] for theme in THEMES}
+    assert cards["light"] == [] and len(cards["dark"]) == 1
+    assert found.figures["dark"][0]["seen"][0]["filter"] != "none"
     assert all(any("wide words" in element for element in wide) for wide in found.too_wide.values())
     assert {violation["rule"] for violation in found.violations["light"]} >= {"color-contrast", "image-alt"}
     assert "color-contrast" in {violation["rule"] for violation in found.violations["dark"]}
@@ -77,5 +165,6 @@ FAULTS = """() => {
   document.querySelector("main p").insertAdjacentHTML("beforebegin", `
     <div id="bertviz-0"></div> <img src="../_static/logo.svg"> <span class="math">an equation</span>
     <p style="color: #ddd; background: #fff">pale words</p>
+    <div class="cell_output"><figure id="planted"><img src="../_static/logo.svg" alt="A"></figure></div>
     <p style="width: 1000px">wide words</p>`);
 }"""
