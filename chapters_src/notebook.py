@@ -45,7 +45,8 @@ def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
 
     Call it in the first cell, before anything imports transformers or datasets. PyTorch gets a fixed number
     of threads, because how a sum is split among threads changes its last digits: so a page shows the same
-    numbers on any number of cores, whatever else the machine is doing.
+    numbers on any number of cores, whatever else the machine is doing. The linear algebra of NumPy and SciPy,
+    and with it scikit-learn's, gets one: its matrices here are small, and more threads mostly wait.
 
     Args:
         chapter: number of the chapter as in its file name, such as "03", or the title of another page.
@@ -63,7 +64,9 @@ def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
     _set_environment()
     import numpy as np
     import torch
+    from threadpoolctl import threadpool_limits
 
+    threadpool_limits(1, user_api="blas")  # What is loaded; what comes later reads the environment.
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -89,6 +92,7 @@ def _set_environment() -> None:
     if embedded:
         os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # A thread that waits leaves its core to others.
     warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm without ipywidgets: a plain bar
     if os.environ.get("BOOK_BUILD") == "1":  # A page is being made, on which a progress bar would stay.
