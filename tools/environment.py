@@ -30,7 +30,7 @@ VENV_UV = ROOT / ".venv-uv"
 REQUIREMENTS = ROOT / "requirements.txt"
 UV_REQUIREMENTS = ROOT / "tools" / "requirements-uv.txt"
 COLAB_REQUIREMENTS = ROOT / "tests" / "colab" / "requirements.txt"
-COLAB_PYTHON = "3.13"
+COLAB_PYTHON = (3, 13)
 NEWEST_REQUIREMENTS = BUILD / "requirements-newest.txt"
 STAMP = "installed.json"
 LOCK = ROOT / ".lock"  # held by the command that works in this folder
@@ -235,8 +235,14 @@ def _as_lock(compiled: str) -> str:
 
 def _colab_python() -> str:
     """A Python of Colab's version that uv finds on this machine; else the one that runs this."""
-    if platform.python_version().startswith(f"{COLAB_PYTHON}."):
+    if sys.version_info[:2] == COLAB_PYTHON:
         return BASE_PYTHON
-    ask = [str(_uv_environment().with_name("uv")), "python", "find", "--system", COLAB_PYTHON]
+    ask = [
+        str(_uv_environment().with_name("uv")),
+        "python",
+        "find",
+        "--system",
+        ".".join(map(str, COLAB_PYTHON)),
+    ]
     found = subprocess.run(ask, capture_output=True, text=True, encoding="utf-8")
     return found.stdout.strip() if found.returncode == 0 else BASE_PYTHON

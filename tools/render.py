@@ -193,14 +193,13 @@ def _dotted(module: Path) -> str:
 
 
 def _direct_dependencies() -> Iterator[tuple[str, str, str]]:
-    """Name, installed version and licence of each package that pyproject.toml names."""
+    """Name, installed version and licence of each package that pyproject.toml names for making the book."""
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     names = {
-        re.match(r"[\w.-]+", requirement)[0]
-        for requirement in [*project["dependencies"], *extras["book"], *extras["test"]]
+        re.match(r"[\w.-]+", requirement)[0] for requirement in [*project["dependencies"], *extras["book"]]
     }
     for name in sorted(names):
         about = metadata.metadata(name)

@@ -84,7 +84,7 @@ class Machine:
         monkeypatch.setattr(environment, "REQUIREMENTS", self.requirements)
         monkeypatch.setattr(environment, "UV_REQUIREMENTS", self.root / "uv.txt")
         monkeypatch.setattr(environment, "COLAB_REQUIREMENTS", self.root / "colab.txt")
-        monkeypatch.setattr(environment, "COLAB_PYTHON", ".".join(map(str, sys.version_info[:2])))
+        monkeypatch.setattr(environment, "COLAB_PYTHON", sys.version_info[:2])
         monkeypatch.setattr(environment, "NEWEST_REQUIREMENTS", self.root / "build" / "newest.txt")
         for name in [*environment.SETTINGS.values(), "UV_INDEX_STRATEGY", "UV_TORCH_BACKEND"]:
             monkeypatch.delenv(name, raising=False)

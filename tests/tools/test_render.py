@@ -143,6 +143,6 @@ def test_tables_of_versions_and_running_times(tmp_path, notebook, monkeypatch):
     times = (tmp_path / "generated" / "running_times.md").read_text()
     assert "| [Tokenization](../notebooks/03_tokenization.ipynb) | 12 s | 10 s | 1.5 GiB |" in times
     versions = (tmp_path / "generated" / "versions.md").read_text()
-    for package in ("torch", "jupyter-book", "playwright"):
+    for package in ("torch", "jupyter-book", "nbmake"):
         assert f"| {package} | {metadata.version(package)} | " in versions
     assert "|  |" not in versions, "a package without a licence"
