@@ -235,7 +235,7 @@ def _step_seconds() -> float:
     """The time of a training step on this computer, now."""
     run = subprocess.run(
         [sys.executable, str(STEP_PROGRAM)],
-        env=_environment(),
+        env=_environment() | {"BOOK_RESOURCES": "embedded", "HF_HUB_OFFLINE": "1"},
         capture_output=True,
         text=True,
         encoding="utf-8",

@@ -55,6 +55,7 @@ def test_the_theme_switches_and_stays(open_tab, scheme):
         if theme() != "dark":
             button.click()
     assert theme() == "dark" and paper() != light_paper
+    tab.page.wait_for_timeout(500)  # the browser itself stores the choice a moment later
     tab.page.reload()
     assert theme() == "dark"
     tab.page.goto(re.sub(r"index\.html$", "glossary.html", tab.page.url))

@@ -170,6 +170,7 @@ def built(tmp_path_factory) -> tuple[Copy, Run]:
         shutil.copytree(ROOT / name, copy.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in FILES:
         shutil.copyfile(ROOT / name, copy.folder / name)
+    copy.write("tools/training_step.py", "print(0.33)\n")  # the same everywhere, and at once
     pins = sorted({f"{found.name.lower()}=={found.version}" for found in metadata.distributions()})
     copy.write("requirements.txt", "\n".join(pins) + "\n")  # what is installed, so that claims have to hold
     copy.write("_toc.yml", TOC)
@@ -349,6 +350,7 @@ def test_two_commands_at_once(copy):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_an_interrupted_command_leaves_nothing_running(copy):
     """And the next one does what it did not."""
+    original = (copy.folder / "notebooks" / "one.ipynb").read_text(encoding="utf-8")
     cell = '> import os, pathlib, time\npathlib.Path("started").write_text(str(os.getpid()))\ntime.sleep(600)'
     copy.write_notebook("one", (*ONE, cell))
     copy.write_notebook("two", (*TWO, cell))
@@ -362,7 +364,7 @@ def test_an_interrupted_command_leaves_nothing_running(copy):
     assert "stopped" in process.communicate(timeout=30)[0]
     assert process.returncode == 130
     assert [member for member in family if member.is_running()] == []
-    copy.write_notebook("one", ONE)
+    copy.write("notebooks/one.ipynb", original)
     copy.write_notebook("two", (*TWO, '> print("changed")'))
     again = copy.run()
     assert again.code == 0 and again.executed == {"two"}, again
