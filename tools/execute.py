@@ -226,9 +226,9 @@ def _run_all(waiting: list[Run], say: Callable) -> list[str]:
 
 
 def _expected_seconds(notebook: Path, folder: Path) -> float:
-    """How long a notebook took the last time; where nobody knows, the longest file may take longest."""
+    """How long a notebook took the last time; where nobody knows, threads and length of the file tell."""
     known = record(notebook, folder) or record(notebook) or {}
-    return known.get("seconds", notebook.stat().st_size / 1000)
+    return known.get("seconds", num_threads(notebook) * notebook.stat().st_size / 1000)
 
 
 def _step_seconds() -> float:
