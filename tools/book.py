@@ -30,6 +30,7 @@ COMMANDS = {
 # What each command needs of the extras in pyproject.toml; those that are not named need "book".
 TESTING = ("test", "test-full", "lint", "bench")
 EXTRAS = {"lab": ["book", "lab"]} | {command: ["book", "test"] for command in TESTING}
+UNDER_LOCK = "BOOK_UNDER_LOCK"  # tells the inner Python that the outer one holds the lock
 ENDLESS = ("serve", "lab")  # these change nothing, and must not keep others from working
 
 
@@ -40,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     for stream in (sys.stdout, sys.stderr):  # a console of Windows may have no check mark
         stream.reconfigure(errors="backslashreplace") if hasattr(stream, "reconfigure") else None
-    options = parser().parse_args(arguments)
+    options = parsed(arguments)
     if options.command == "help":
         print("\n".join(f"  {name:15}{text}" for name, text in COMMANDS.items()))
         return 0
@@ -54,14 +55,14 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.here:
             return inside(options)
+        given = sys.argv[1:] if arguments is None else arguments
         with processes.alone(environment.LOCK, say=print):
             python = prepare(options)
-        if python is None:
-            return 0
-        given = sys.argv[1:] if arguments is None else arguments
-        return processes.call(
-            [python, __file__, *given, "--here"], env=os.environ | {"PYTHONPATH": "", "PYTHONUTF8": "1"}
-        )
+            if python is None:
+                return 0
+            if options.command not in ENDLESS:
+                return go_on(python, given, **{UNDER_LOCK: "1"})
+        return go_on(python, given)
     except environment.InstallFailed as failure:
         print(f"\nfailed: {failure}", file=sys.stderr)
         return 1
@@ -89,6 +90,25 @@ def parser() -> argparse.ArgumentParser:
     return result
 
 
+def parsed(arguments: list[str] | None) -> argparse.Namespace:
+    """The command and its options, which have to belong to it."""
+    result = parser()
+    options = result.parse_args(arguments)
+    if options.name and options.command != "new":
+        result.error(f"{options.command} takes no name: {options.name!r}")
+    if options.only and options.command != "book":
+        result.error("--only goes with book")
+    return options
+
+
+def go_on(python: str, arguments: list[str], **variables: str) -> int:
+    """Run the same command in the environment that was prepared for it."""
+    import processes
+
+    known = {**os.environ, "PYTHONPATH": "", "PYTHONUTF8": "1", **variables}
+    return processes.call([python, __file__, *arguments, "--here"], env=known)
+
+
 def prepare(options: argparse.Namespace) -> str | None:
     """Give a command what it needs: the Python to go on with, or None where nothing is left to do."""
     import environment
@@ -110,7 +130,7 @@ def inside(options: argparse.Namespace) -> int:
 
     command = getattr(commands, options.command.replace("-", "_"))
     try:
-        if options.command in ENDLESS:
+        if options.command in ENDLESS or os.environ.pop(UNDER_LOCK, None):
             return command(options)
         with processes.alone(environment.LOCK, say=print):
             return command(options)

@@ -5,12 +5,12 @@ version, into a folder of its own. An environment is complete or it is made agai
 written last, and says for what it was made.
 """
 
+import ast
 import hashlib
 import json
 import os
 import platform
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -54,6 +54,7 @@ SETTINGS = {
     "cert": "SSL_CERT_FILE",
     "proxy": "ALL_PROXY",
 }
+BETWEEN = {"extra-index-url": " ", "find-links": ",", "trusted-host": " "}  # several of them
 OTHER_SOURCES = ("UV_INDEX", "UV_FIND_LINKS")  # among them pip takes the best version, wherever it lies
 
 
@@ -121,11 +122,19 @@ def compile_pins(target: Path, keep_torch: bool = True) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_suffix(".partial")
     print("resolving the ranges of pyproject.toml", flush=True)
-    options = ["--universal", "--fork-strategy=fewest", "--generate-hashes", "--no-annotate", "--no-header"]
+    lowest = _project()["requires-python"].removeprefix(">=")
+    options = [
+        "--universal",
+        f"--python-version={lowest}",
+        "--fork-strategy=fewest",
+        "--generate-hashes",
+        "--no-annotate",
+        "--no-header",
+    ]
     options += ["--upgrade", "--quiet", "--output-file", str(partial)]
     # Only the index: wheels that lie on this machine are few, and their hashes would be all that is locked.
-    index_only = {name: "" for name in OTHER_SOURCES}
-    _uv("pip", "compile", str(ROOT / "pyproject.toml"), *chosen, *options, **index_only)
+    without = (*OTHER_SOURCES, "UV_TORCH_BACKEND")
+    _uv("pip", "compile", str(ROOT / "pyproject.toml"), *chosen, *options, without=without)
     partial.write_text(HEADER + _as_lock(partial.read_text(encoding="utf-8")), encoding="utf-8")
     partial.replace(target)
     print(f"{len(pins(target))} pins in {target.relative_to(ROOT).as_posix()}")
@@ -146,8 +155,12 @@ def clean() -> None:
 def _key(lock: Path) -> str:
     """What an environment is made for, as one hash: packages, Python, place, and the wanted PyTorch build."""
     python = (sys.version, sys.base_prefix, platform.machine())
-    wanted = [lock.read_text(encoding="utf-8"), _project(), python, str(ROOT)]
-    wanted.append(os.environ.get("UV_TORCH_BACKEND", ""))
+    wanted = [lock.read_text(encoding="utf-8"), python, str(ROOT)]
+    if lock != UV_REQUIREMENTS:
+        wanted.append(os.environ.get("UV_TORCH_BACKEND", ""))
+    if lock not in (UV_REQUIREMENTS, COLAB_REQUIREMENTS):
+        project = _project()
+        wanted += [project["dependencies"], project["optional-dependencies"]]
     return hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
 
 
@@ -181,10 +194,12 @@ def _create(folder: Path, base: str, *options: str) -> None:
     _uv("venv", "--quiet", "--clear", *options, "--python", base, str(folder))
 
 
-def _uv(*arguments: str, **variables: str) -> None:
-    """Run the pinned uv, with pip's settings where uv has none of its own."""
+def _uv(*arguments: str, without: Iterable[str] = ()) -> None:
+    """Run the pinned uv, with pip's settings where uv has none of its own, and without some variables."""
     python = _uv_environment()
-    known = {**_settings_of_pip(python), **os.environ, **variables}
+    known = {**_settings_of_pip(python), **os.environ}
+    for name in without:
+        known.pop(name, None)
     if any(known.get(name) for name in OTHER_SOURCES):
         known.setdefault(
             "UV_INDEX_STRATEGY", "unsafe-best-match"
@@ -222,7 +237,8 @@ def _settings_of_pip(python: Path) -> dict[str, str]:
     for name, _, value in sorted(lines, key=lambda line: order.get(line[0].rpartition(".")[0], -1)):
         section, _, setting = name.rpartition(".")
         if section in order and setting in SETTINGS:
-            found[SETTINGS[setting]] = " ".join(shlex.split(value)).replace("\\n", " ").strip()
+            text = ast.literal_eval(value)
+            found[SETTINGS[setting]] = BETWEEN[setting].join(text.split()) if setting in BETWEEN else text
     return found
 
 
@@ -230,7 +246,7 @@ def _as_lock(compiled: str) -> str:
     """What uv compiled, without hashes for PyTorch and without what only some of its builds need."""
     entries = re.split(r"(?m)^(?=\S)", compiled)
     kept = [entry for entry in entries if not OF_PYTORCH.match(entry)]
-    return "".join(re.sub(r"^(torch==[^\s;\\]+).*", r"\1\n", entry, flags=re.DOTALL) for entry in kept)
+    return "".join(re.sub(r"^(torch==[^\s;\\+]+).*", r"\1\n", entry, flags=re.DOTALL) for entry in kept)
 
 
 def _colab_python() -> str:

@@ -166,7 +166,7 @@ class Run:
             self.report.seek(0)
             said = self.report.read()
         if self.process.returncode != 0:
-            return said
+            return said or f"{self.notebook.name}: nbmake ended with exit code {self.process.returncode}"
         target = self.folder / self.notebook.name
         # A kill between the next lines must not leave a record that does not belong to the notebook.
         target.with_suffix(".json").unlink(missing_ok=True)
@@ -190,9 +190,11 @@ class Run:
 
     def stop(self) -> None:
         """End it and all that it started."""
-        measure_run.end(self.process.pid)
-        self.process.wait()
-        self.report.close()
+        if self.process is not None:  # else it was about to start
+            measure_run.end(self.process.pid)
+            self.process.wait()
+        if self.report is not None:
+            self.report.close()
 
 
 def _run_all(waiting: list[Run], say: Callable) -> list[str]:
@@ -278,12 +280,15 @@ def _normal(text: str) -> str:
 
 def _environment() -> dict[str, str]:
     """The package from this tree, no progress bars on the page, and kernels of this environment only."""
+    full = os.environ.get("BOOK_RESOURCES") == "full"
+    # A proxy on this computer would be a way to others.
+    inherited = {k: v for k, v in os.environ.items() if full or not k.lower().endswith("_proxy")}
     return {
-        **os.environ,
+        **inherited,
         "PYTHONPATH": os.pathsep.join((str(ROOT), str(KERNEL_STARTUP))),
         "PYTHONUTF8": "1",
         "BOOK_BUILD": "1",
-        "HF_HUB_OFFLINE": "0" if os.environ.get("BOOK_RESOURCES") == "full" else "1",
+        "HF_HUB_OFFLINE": "0" if full else "1",
         "OMP_WAIT_POLICY": "PASSIVE",  # a thread that waits leaves its core to others
         "JUPYTER_PREFER_ENV_PATH": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",

@@ -21,6 +21,7 @@ import environment
 from paths import PACKAGE
 
 VARIABLES = ("BOOK_RESOURCES", "BOOK_DEVICE")  # of the environment, each part of the key
+DEFAULTS = ("embedded", "cpu")
 KNOWS_ALL_DATA = "resources.py"  # names every data set and model: mentioning one there is no use of it
 
 
@@ -38,7 +39,7 @@ def key(notebook: Path, requirements: Path, package: Path = PACKAGE) -> str:
     files = {path.relative_to(package).as_posix(): digest(path) for path in closure(notebook, package)}
     versions = [environment.pins(requirements), platform.python_version(), metadata.version("torch")]
     chosen = [os.environ.get(name, "") for name in VARIABLES]
-    parts = [notebook.name, digest(notebook), files, versions, ["" if c == "embedded" else c for c in chosen]]
+    parts = [notebook.name, digest(notebook), files, versions, ["" if c in DEFAULTS else c for c in chosen]]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

@@ -49,12 +49,15 @@ class Terminated(KeyboardInterrupt):
 
 
 def end_like_an_interrupt() -> None:
-    """From now on SIGTERM stops this process as Ctrl-C does: what it started ends with it."""
+    """From now on signals that end a process stop this one as Ctrl-C does: what it started ends with it."""
 
     def stop(*_: object) -> None:
         raise Terminated
 
-    signal.signal(signal.SIGTERM, stop)
+    for name in ("SIGTERM", "SIGHUP", "SIGBREAK"):  # told to end; the terminal was closed
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
+            signal.signal(number, stop)
 
 
 @contextmanager

@@ -164,10 +164,11 @@ def _copy_executed(notebook: Path, target: Path) -> None:
     """
     done = EXECUTED / notebook.name
     executed = nbformat.read(done if done.exists() else notebook, 4)
-    seconds = (record(notebook) or {"seconds": float("nan")})["seconds"]
+    known = record(notebook)
+    time = f"{known['seconds']:.0f} s" if known else "not executed yet"
     for cell in executed.cells:
         if cell.cell_type == "markdown":
-            cell.source = as_on_site(cell.source).replace(TIME_MARK, f"{seconds:.0f} s, {TIME_MARK}")
+            cell.source = as_on_site(cell.source).replace(TIME_MARK, f"{time}, {TIME_MARK}")
     nbformat.write(executed, target)
 
 

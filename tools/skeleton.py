@@ -49,7 +49,7 @@ class SkeletonError(Exception):
 
 
 def make(name: str | None) -> list[str]:
-    """Write the skeleton of a chapter, and list it in `_toc.yml` after the chapter before it.
+    """Write the skeleton of a chapter, and list it in `_toc.yml` in the order of chapters.
 
     Args:
         name: number and slug, such as "12_language_model".
@@ -68,9 +68,10 @@ def make(name: str | None) -> list[str]:
     taken = [stem for stem in chapters if stem.startswith(number)]
     if taken:
         raise SkeletonError(f"number {number} is that of notebooks/{taken[0]}.ipynb")
-    before = max((stem for stem in chapters if stem < name), default=min(chapters))
-    notebook = _cells(number, slug.replace("_", " ").capitalize(), f"notebooks/{name}.ipynb", before)
-    _list_after(before, name)
+    before = max((stem for stem in chapters if stem < name), default=None)
+    title = slug.replace("_", " ").capitalize()
+    notebook = _cells(number, title, f"notebooks/{name}.ipynb", before or min(chapters))
+    _list(name, f"notebooks/{before}" if before else f"notebooks/{min(chapters)}", after=before is not None)
     (NOTEBOOKS / f"{name}.ipynb").write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
     return [
         f"notebooks/{name}.ipynb: write what is marked TBD",
@@ -103,10 +104,13 @@ def _cells(number: str, title: str, path: str, model: str) -> nbformat.NotebookN
     return new_notebook(cells=cells, metadata=copied.metadata)
 
 
-def _list_after(before: str, name: str) -> None:
+def _list(name: str, neighbour: str, after: bool) -> None:
+    """Put a chapter into the table of contents, beside one that is there."""
     contents = ROOT / "_toc.yml"
     text = contents.read_text(encoding="utf-8")
-    wanted = re.sub(rf"(?m)^( *- file: )notebooks/{before}$", rf"\g<0>\n\g<1>notebooks/{name}", text, count=1)
-    if wanted == text:
-        raise SkeletonError(f"_toc.yml does not list notebooks/{before}, after which this chapter would come")
+    line = re.search(rf"(?m)^( *- file: ){neighbour}\n", text)
+    if line is None:
+        raise SkeletonError(f"_toc.yml does not list {neighbour}, beside which this chapter would come")
+    place = line.end() if after else line.start()
+    wanted = f"{text[:place]}{line[1]}notebooks/{name}\n{text[place:]}"
     contents.write_text(wanted, encoding="utf-8")

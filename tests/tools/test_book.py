@@ -54,6 +54,13 @@ def test_an_unknown_command_is_an_error(capsys):
     assert "bake" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arguments", [["book", "05"], ["test", "--only", "05"], ["clean", "build"]])
+def test_an_option_that_does_not_belong_to_the_command_is_an_error(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        book.main(arguments)
+    assert stopped.value.code == 2 and "error" in capsys.readouterr().err
+
+
 def test_an_old_python_is_told_which_is_needed(monkeypatch, capsys):
     monkeypatch.setattr(sys, "version_info", (3, 10, 14))
     assert book.main(["book"]) != 0
@@ -176,8 +183,8 @@ finally:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-@pytest.mark.parametrize("group", [True, False], ids=["Ctrl-C", "told to end"])
-def test_what_was_started_ends_first(group):
+@pytest.mark.parametrize("how", ["Ctrl-C", "told to end", "terminal closed"])
+def test_what_was_started_ends_first(how):
     """Ctrl-C reaches all processes of a terminal; a service that stops a command tells the first one only."""
     tools = str(ROOT / "tools")
     program = SLEEPER.format(tools=tools, child=CHILD.format(tools=tools))
@@ -185,7 +192,10 @@ def test_what_was_started_ends_first(group):
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "child\n"]
-        os.killpg(process.pid, signal.SIGINT) if group else process.terminate()
+        if how == "Ctrl-C":
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            process.send_signal(signal.SIGTERM if how == "told to end" else signal.SIGHUP)
         assert process.stdout.read().split("\n")[:2] == ["put away", "interrupted"]
 
 
@@ -210,6 +220,23 @@ def test_two_commands_do_not_work_in_one_folder_at_the_same_time(lock):
         time.sleep(0.5)
         assert other.poll() is None
     assert other.communicate(timeout=20)[0] == "works\n"
+
+
+def test_the_inner_python_works_under_the_lock_of_the_outer_one(lock, monkeypatch):
+    """Between the two nobody else may come, or the environment could change."""
+    monkeypatch.setattr(environment, "ensure", lambda extras, newest: "python")
+    monkeypatch.setattr(commands, "book", lambda options: 7)
+    held = []
+
+    def call(command, env):
+        with lock.open("a") as file:
+            held.append(not processes._locked(file.fileno()))
+        monkeypatch.setenv(book.UNDER_LOCK, env[book.UNDER_LOCK])
+        return book.main(["book", "--here"])
+
+    monkeypatch.setattr(processes, "call", call)
+    assert book.main(["book"]) == 7 and held == [True]
+    assert book.UNDER_LOCK not in os.environ, "what the command starts takes locks of its own"
 
 
 def test_a_killed_command_leaves_no_lock(lock):

@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import environment
 from paths import ROOT
@@ -46,7 +48,7 @@ nvidia-cublas==13.1.1.3 ; sys_platform == 'linux' \\
     --hash=sha256:33
 nvidia==1 \\
     --hash=sha256:34
-torch==2.13.0 \\
+torch==2.13.0+cpu \\
     --hash=sha256:44 \\
     --hash=sha256:55
 torch-things==1.0 \\
@@ -71,7 +73,7 @@ class Machine:
         (self.root / "build").mkdir(parents=True)
         self.requirements = self.root / "requirements.txt"
         self.requirements.write_text("numpy==2.4.6\npandas==3.1.1\n")
-        self.write_project('dependencies = ["numpy"]')
+        self.write_project('requires-python = ">=3.11"\ndependencies = ["numpy"]')
         for name in ("colab.txt", "uv.txt"):
             (self.root / name).write_text("numpy==2.1.3\n")
         self.venv = self.root / ".venv"
@@ -174,13 +176,21 @@ def test_a_change_makes_the_environment_again_from_nothing(machine, monkeypatch,
     assert machine.calls() == []
 
 
-def test_a_change_that_is_none_of_its_business_changes_nothing(machine):
-    environment.ensure(["book"])
-    machine.calls()
+def test_a_change_that_is_none_of_its_business_changes_nothing(machine, monkeypatch):
+    def ensure_both():
+        environment.ensure(["book"])
+        environment.ensure_colab()
+        return machine.calls()
+
+    ensure_both()
     with open(machine.root / "pyproject.toml", "a") as file:
         file.write("[tool.ruff]\nline-length = 110\n")
-    environment.ensure(["book"])
-    assert machine.calls() == []
+    assert ensure_both() == []
+    machine.write_project('version = "9.9"\nrequires-python = ">=3.11"\ndependencies = ["numpy"]')
+    assert ensure_both() == [], "a release has another version"
+    machine.requirements.write_text("numpy==2.4.7\n")
+    calls = ensure_both()
+    assert calls and not any(".venv-uv" in call or ".venv-colab" in call for call in calls)
 
 
 @pytest.mark.parametrize("broken", ["-m", "--require-hashes", "venv", "--editable"])
@@ -208,14 +218,16 @@ def test_after_a_failure_there_is_no_stamp_and_the_next_call_tries_again(machine
             ":env:.find-links='/wheels'\nglobal.find-links='/other'\ninstall.extra-index-url='a b'",
             {"UV_FIND_LINKS": "/wheels", "UV_INDEX": "a b", "UV_INDEX_STRATEGY": "unsafe-best-match"},
         ),
-        ("global.find-links='\\n/wheels\\n/more'\nfreeze.find-links='/no'\nglobal.timeout='9'", None),
+        (
+            "global.find-links='\\n/wheels\\n/more'\nfreeze.find-links='/no'\nglobal.timeout='9'",
+            {"UV_FIND_LINKS": "/wheels,/more", "UV_INDEX_STRATEGY": "unsafe-best-match"},
+        ),
+        ("global.cert='C:\\\\new folder\\\\c.pem'", {"SSL_CERT_FILE": "C:\\new folder\\c.pem"}),
     ],
 )
 def test_uv_is_told_what_pip_was_told(machine, settings, expected):
     machine.pip_is_set_to(settings)
     environment.ensure(["book"])
-    if expected is None:
-        expected = {"UV_FIND_LINKS": "/wheels /more", "UV_INDEX_STRATEGY": "unsafe-best-match"}
     assert machine.variables() == expected
 
 
@@ -227,8 +239,9 @@ def test_what_uv_was_told_itself_counts_more(machine, monkeypatch):
     assert machine.variables() == {"UV_FIND_LINKS": "/mine", "UV_INDEX_STRATEGY": "first-index"}
 
 
-def test_the_lock_has_no_hashes_of_pytorch_and_nothing_of_its_builds(machine):
+def test_the_lock_has_no_hashes_of_pytorch_and_nothing_of_its_builds(machine, monkeypatch):
     machine.pip_is_set_to("global.find-links='/wheels'")
+    monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
     environment.compile_pins(machine.requirements)
     text = machine.requirements.read_text()
     assert text.startswith("# The lock")
@@ -236,7 +249,10 @@ def test_the_lock_has_no_hashes_of_pytorch_and_nothing_of_its_builds(machine):
     assert [number for number in (11, 22, 33, 34, 44, 55, 66, 77) if f":{number}" in text] == [11, 22, 66]
     (compiling,) = [call for call in machine.calls() if "compile" in call]
     assert "--universal" in compiling and "--generate-hashes" in compiling and "--extra=pin" in compiling
-    assert machine.variables()["UV_FIND_LINKS"] == "", "wheels of this machine have no place in the lock"
+    assert "--python-version=3.11" in compiling, "else the lock is for the Python that happens to run"
+    assert machine.variables() == {}, (
+        "wheels of this machine and its build of PyTorch have no place in the lock"
+    )
 
 
 def test_pins_that_cannot_be_resolved_leave_the_former_ones(machine):
@@ -276,6 +292,17 @@ def test_clean_removes_what_was_made(machine):
     left = {path.name for path in machine.root.iterdir()}
     assert left == {"pyproject.toml", "requirements.txt", "colab.txt", "uv.txt"}
     environment.clean()
+
+
+def test_the_lock_holds_every_requirement_within_its_range():
+    """What it did not list, uv would install at any version and without a hash."""
+    project, locked = environment._project(), {}
+    for pin in map(Requirement, environment.pins(environment.REQUIREMENTS)):
+        locked.setdefault(canonicalize_name(pin.name), []).append(next(iter(pin.specifier)).version)
+    extras = project["optional-dependencies"].values()
+    for requirement in map(Requirement, [*project["dependencies"], *(r for extra in extras for r in extra)]):
+        versions = locked.get(canonicalize_name(requirement.name), [])
+        assert versions and all(v in requirement.specifier for v in versions), f"{requirement}: make pins"
 
 
 def test_the_books_own_lock():

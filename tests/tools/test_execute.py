@@ -181,6 +181,24 @@ def test_a_run_notes_what_it_took(tmp_path, monkeypatch):
     assert nbformat.read(tmp_path / "executed" / run.notebook.name, 4).cells[0].execution_count == 1
 
 
+def test_a_killed_run_is_a_failure(tmp_path, monkeypatch):
+    """The system kills a process that takes too much memory, and then nothing is reported."""
+    monkeypatch.setattr(execute, "WORK", tmp_path / "work")
+    notebook = executed_notebook(tmp_path, new_code_cell("import time; time.sleep(60)", id="one"))
+    run = execute.Run(notebook, "key", tmp_path / "executed", 0.5)
+    run.start()
+    for process in measure_run.family(run.process.pid):
+        process.kill()
+    while not run.is_over():
+        time.sleep(0.05)
+    assert "executed.ipynb: nbmake ended with exit code" in run.finish()
+    assert execute.record(notebook, tmp_path / "executed") is None
+
+
+def test_a_run_that_never_started_can_be_stopped(tmp_path):
+    execute.Run(tmp_path / "one.ipynb", "key", tmp_path, 0.5).stop()
+
+
 @pytest.mark.parametrize(
     "attempt",
     [

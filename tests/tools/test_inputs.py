@@ -178,6 +178,7 @@ def test_key_changes_with_a_choice(small, monkeypatch, name, value):
 def test_key_is_that_of_the_default_where_it_is_chosen_in_words(small, monkeypatch):
     before = small.key()
     monkeypatch.setenv("BOOK_RESOURCES", "embedded")
+    monkeypatch.setenv("BOOK_DEVICE", "cpu")
     assert small.key() == before
 
 

@@ -43,6 +43,12 @@ def test_it_is_listed_after_the_chapter_before_it(book):
     assert after == [*before[:place], "99_last", *before[place:]]
 
 
+def test_a_first_chapter_is_listed_before_the_others(book):
+    skeleton.make("01_words")
+    listed = re.findall(r"notebooks/(\d\d)", (book / "_toc.yml").read_text(encoding="utf-8"))
+    assert listed == sorted(listed) and listed[0] == "01"
+
+
 def test_the_tests_find_that_it_is_not_finished(book):
     """The words that tests/notebooks/test_notebook_sources.py looks for."""
     skeleton.make("99_last")

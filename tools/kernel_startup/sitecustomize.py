@@ -24,6 +24,8 @@ def refuse_other_hosts(event: str, arguments: tuple) -> None:
         host = arguments[1][0]
     else:
         return
+    if not isinstance(host, str | bytes | None):  # no address of a network
+        return
     host = host.decode() if isinstance(host, bytes) else host
     if not is_here(host):
         with open(LOG, "a", encoding="utf-8") as log:
