@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         return address.run(options.command)
     processes.end_like_an_interrupt()
     try:
-        if options.here:
+        if options.here and options.command not in ("clean", "pins"):
             return inside(options)
         given = sys.argv[1:] if arguments is None else arguments
         with processes.alone(environment.LOCK, say=print):

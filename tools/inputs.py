@@ -76,7 +76,7 @@ def closure(notebook: Path, package: Path = PACKAGE) -> list[Path]:
         if path not in found:
             found[path] = path.read_text(encoding="utf-8")
             waiting += imported(found[path], path, package)
-    texts += [text for path, text in found.items() if path.name != KNOWS_ALL_DATA]
+    texts += [text for path, text in found.items() if not _knows_all(path)]
     mentioned = {word.replace("-", "_") for text in texts for word in re.findall(r"[\w-]+", text)}
     data = (path for path in visible_files(package) if path.suffix != ".py")
     return sorted([*found, *(path for path in data if _name(path, package) in mentioned)])
@@ -99,8 +99,12 @@ def imported(text: str, module: Path | None, package: Path) -> Iterator[Path]:
                 parents = module.relative_to(package.parent).parts[: -node.level]
                 start = ".".join([*parents, *([start] if start else [])])
             yield from _files([start, *(f"{start}.{alias.name}" for alias in node.names)], package)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not _knows_all(module):
             yield from _files(re.findall(rf"\b{package.name}(?:\.\w+)+", node.value), package)
+
+
+def _knows_all(module: Path | None) -> bool:
+    return module is not None and module.name == KNOWS_ALL_DATA
 
 
 def _files(names: Iterable[str], package: Path) -> Iterator[Path]:

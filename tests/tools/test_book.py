@@ -112,6 +112,14 @@ def test_colab_has_an_environment_of_its_own(monkeypatch):
     assert book.main(["test-colab", "--here"]) == 1
 
 
+def test_what_needs_no_packages_is_the_same_here(monkeypatch):
+    done = []
+    monkeypatch.setattr(environment, "clean", lambda: done.append("clean"))
+    monkeypatch.setattr(environment, "compile_pins", lambda target: done.append("pins"))
+    assert [book.main([command, "--here"]) for command in ("clean", "pins")] == [0, 0]
+    assert done == ["clean", "pins"]
+
+
 def test_a_failed_step_is_said_and_is_an_exit_code(monkeypatch, capsys):
     def fail(options):
         raise commands.Failure("the kettle is empty")

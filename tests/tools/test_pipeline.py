@@ -170,7 +170,7 @@ def built(tmp_path_factory) -> tuple[Copy, Run]:
         shutil.copytree(ROOT / name, copy.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in FILES:
         shutil.copyfile(ROOT / name, copy.folder / name)
-    copy.write("tools/training_step.py", "print(0.33)\n")  # the same everywhere, and at once
+    copy.write("tools/training_step.py", '"""The same everywhere, and at once."""\n\nprint(0.33)\n')
     pins = sorted({f"{found.name.lower()}=={found.version}" for found in metadata.distributions()})
     copy.write("requirements.txt", "\n".join(pins) + "\n")  # what is installed, so that claims have to hold
     copy.write("_toc.yml", TOC)

@@ -1,9 +1,7 @@
 """Bodies: against PyTorch's stacks, and by what must hold whatever the weights are."""
 
-import ast
 import copy
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -27,7 +25,6 @@ from small_models import (
 )
 from torch import nn
 
-import chapters_src
 from chapters_src.attention import causal_mask, recorded
 from chapters_src.transformer import (
     Cache,
@@ -617,21 +614,3 @@ def test_inputs_have_to_fit():
 def test_a_decoder_with_cross_attention_has_layers_for_it():
     assert all(isinstance(layer, DecoderLayer) for layer in translator().decoder.layers)
     assert not any(isinstance(layer, DecoderLayer) for layer in decoder().layers)
-
-
-@pytest.mark.parametrize(
-    ("files", "allowed"),
-    [
-        ("attention.py", set()),
-        ("transformer/*.py", {"chapters_src.attention", "chapters_src.transformer", "chapters_src.features"}),
-    ],
-)
-def test_few_rooms_and_no_cycles(files, allowed):
-    paths = list(Path(chapters_src.__file__).parent.glob(files))
-    assert paths
-    for path in paths:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module] if isinstance(node, ast.ImportFrom) else []
-            ours = {".".join(name.split(".")[:2]) for name in names if name.startswith("chapters_src")}
-            assert ours <= allowed, path.name
