@@ -120,7 +120,9 @@ def test_the_start_page_lists_what_the_table_of_contents_lists():
             text = cells(path, "markdown")[0].source if path.suffix == ".ipynb" else path.read_text("utf-8")
             link = f"../{page}{path.suffix}" if not page.startswith("book/") else path.name
             wanted.append(("", re.search(r"(?m)^# (.+)$", text)[1], link))
-    assert listed == wanted
+    assert listed == wanted, (
+        "book/index.md lists the pages of _toc.yml, in its order: add or move a line there"
+    )
 
 
 # --- Plain: the same in Colab, in JupyterLab and on a code host as on the site.
