@@ -13,7 +13,7 @@ import sys
 COMMANDS = {
     "book": "install what is missing, execute the notebooks whose inputs changed, render the site",
     "test": "the book, and everything that is checked: style, unit tests, notebooks, the site in a browser",
-    "test-full": "the same, every notebook twice and with full resources, and every page in every way",
+    "test-full": "the same; also every notebook twice and with full resources, every page over HTTP too",
     "test-colab": "run every notebook as in Colab: its versions, from the set-up cell (3 GB to download)",
     "serve": "serve the rendered site on this computer",
     "lab": "open the notebooks in JupyterLab",

@@ -201,9 +201,7 @@ def _uv(*arguments: str, without: Iterable[str] = ()) -> None:
     for name in without:
         known.pop(name, None)
     if any(known.get(name) for name in OTHER_SOURCES):
-        known.setdefault(
-            "UV_INDEX_STRATEGY", "unsafe-best-match"
-        )  # as pip does; the hashes say what is right
+        known.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")  # as pip does
     command = [str(python.with_name("uv")), *arguments]
     code = subprocess.call(command, cwd=ROOT, env=known)
     if code != 0:
