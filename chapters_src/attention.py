@@ -4,9 +4,11 @@ Chapters 06 and 07 build it step by step, from a loop over single vectors to hea
 chapter 08 turns queries and keys by their positions and puts attention into layers, and chapter 13 decodes
 with its cache.
 
-A mask says who may attend to whom. It is boolean, and True means "may attend". Masks broadcast, so that they
-combine with `&`: `padding_mask(attention_mask) & causal_mask(length)`. No function here fills in a mask that
-was left out: who wants none writes None.
+A mask says who may attend to whom. It is None (everyone to everyone), "causal" (each token to itself and to
+what is on its left), or a boolean tensor in which True means "may attend". Tensors broadcast, so that they
+combine with `&`: `padding_mask(attention_mask) & causal_mask(length)`. "causal" says the same as
+`causal_mask(length)`, and lets PyTorch take its fastest kernel. No function here fills in a mask that was
+left out: who wants none writes None.
 
 Shapes: B sequences in a batch, H heads, G heads of keys and values (H unless queries share them), T queries,
 S keys, D numbers in a head (`head_dim`).
@@ -15,10 +17,13 @@ S keys, D numbers in a head (`head_dim`).
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+Mask = Tensor | Literal["causal"] | None
 
 
 def causal_mask(num_queries: int, num_keys: int | None = None, device: torch.device | None = None) -> Tensor:
@@ -58,19 +63,18 @@ def padding_mask(attention_mask: Tensor) -> Tensor:
         Boolean, (B, 1, 1, S): the same for all heads and all queries.
 
     Raises:
-        ValueError: `attention_mask` has another number of dimensions, or other values.
+        ValueError: `attention_mask` has another number of dimensions, or is of floating point.
     """
-    if attention_mask.ndim != 2:
-        raise ValueError(f"attention_mask {tuple(attention_mask.shape)}: (batch, length) is needed")
-    if attention_mask.dtype != torch.bool and not ((attention_mask == 0) | (attention_mask == 1)).all():
+    if attention_mask.ndim != 2 or attention_mask.is_floating_point():
         raise ValueError(
-            f"attention_mask holds values from {attention_mask.min()} to {attention_mask.max()}: 1 for a "
-            "token and 0 for padding are needed; an additive mask becomes one by `mask == 0`"
+            f"attention_mask {tuple(attention_mask.shape)}, {attention_mask.dtype}: (batch, length) is needed "
+            "in whole numbers or booleans, 1 for a token and 0 for padding; an additive mask becomes one by "
+            "`mask == 0`"
         )
     return attention_mask.bool()[:, None, None, :]
 
 
-def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
+def attention_weights(query: Tensor, key: Tensor, mask: Mask) -> Tensor:
     """Compute how much each query takes from each key: softmax(Q Kᵀ / √d_k), equation 1 without V.
 
     Vaswani et al. (2017), https://arxiv.org/abs/1706.03762.
@@ -78,7 +82,8 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor
     Args:
         query: (..., T, D), mostly (B, H, T, D).
         key: (..., S, D).
-        mask: boolean, True for "may attend", a shape that broadcasts to (..., T, S); None: all may.
+        mask: None, "causal" (S = T), or boolean, True for "may attend", a shape that broadcasts to
+            (..., T, S).
 
     Returns:
         (..., T, S). Each row adds up to one, but for that of a query that may attend to nothing: all zeros.
@@ -90,13 +95,15 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (..., T, D) x (..., D, S)
     if mask is None:
         return scores.softmax(dim=-1)
+    if isinstance(mask, str):
+        mask = causal_mask(query.size(-2), device=query.device)
     # Minus infinity would make a row without any key NaN. The lowest number makes it uniform, and the second
     # fill turns that into zeros; in any other row exp(lowest - highest) is exactly 0 either way.
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask: Mask) -> Tensor:
     """Average the values with the attention weights: softmax(Q Kᵀ / √d_k) V, equation 1.
 
     Vaswani et al. (2017), https://arxiv.org/abs/1706.03762. All T x S weights are in memory at once;
@@ -106,7 +113,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask
         query: (..., T, D), mostly (B, H, T, D).
         key: (..., S, D).
         value: (..., S, any width).
-        mask: boolean, True for "may attend", a shape that broadcasts to (..., T, S); None: all may.
+        mask: None, "causal" (S = T), or boolean, True for "may attend", a shape that broadcasts to
+            (..., T, S).
 
     Returns:
         (..., T, width of the values). A query that may attend to nothing gets zeros.
@@ -119,81 +127,92 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask
     return attention_weights(query, key, mask) @ value  # (..., T, S) x (..., S, D)
 
 
-class RotaryPositions(nn.Module):
-    """Turn queries and keys by angles that grow with their position; their products then tell the distance.
+def rotary_angles(positions: Tensor, head_dim: int, base: float = 10_000.0) -> tuple[Tensor, Tensor]:
+    """Give the angles by which rotary positions turn queries and keys, as cosines and sines.
 
-    Su et al., RoFormer (2021), equation 34, https://arxiv.org/abs/2104.09864; number i is paired with number
-    i + D/2, as models of Llama's kind have it, where the paper pairs neighbours.
+    Su et al., RoFormer (2021), equation 34, https://arxiv.org/abs/2104.09864. They are the same in all
+    layers, so a model computes them once per forward pass.
 
     Args:
+        positions: whole numbers, (B, T), or (1, T) for all sequences.
         head_dim: D, even.
         base: the angle of pair i grows by base^(-2i/D) radians per position.
+
+    Returns:
+        Cosines and sines, each (B or 1, 1, T, D), in float32: half precision would round the angles, and
+        distances with them.
 
     Raises:
         ValueError: head_dim is odd or not positive.
     """
+    if head_dim < 2 or head_dim % 2:
+        raise ValueError(f"head_dim={head_dim}: rotary positions turn pairs of numbers, so it has to be even")
+    pairs = torch.arange(0, head_dim, 2, device=positions.device)
+    frequencies = base ** (-pairs.float() / head_dim)  # (D/2,)
+    angles = positions[:, None, :, None] * frequencies  # (B, 1, T, D/2)
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1)
 
-    def __init__(self, head_dim: int, base: float = 10_000.0) -> None:
-        super().__init__()
-        if head_dim < 2 or head_dim % 2:
-            raise ValueError(
-                f"head_dim={head_dim}: rotary positions turn pairs of numbers, so it has to be even"
-            )
-        self.head_dim, self.base = head_dim, base
 
-    def forward(self, heads: Tensor, positions: Tensor) -> Tensor:
-        """Turn each vector by the angles of its position.
+def apply_rotary(heads: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:
+    """Turn each vector by the angles of its position; dot products of two such vectors tell their distance.
 
-        Args:
-            heads: queries or keys, (B, H, T, D).
-            positions: whole numbers, (B, T), or (1, T) for all sequences.
+    Number i is paired with number i + D/2, as models of Llama's kind have it, where the paper pairs
+    neighbors: (x, y) becomes (x cos - y sin, y cos + x sin).
 
-        Returns:
-            (B, H, T, D), lengths unchanged.
-        """
-        # Computed here and not stored: a model in half precision would round them, and distances with them.
-        pairs = torch.arange(0, self.head_dim, 2, device=positions.device)
-        frequencies = self.base ** (-pairs.float() / self.head_dim)  # (D/2,)
-        angles = positions[:, None, :, None] * frequencies  # (B, 1, T, D/2)
-        cos, sin = angles.cos().to(heads.dtype), angles.sin().to(heads.dtype)
-        first, second = heads.chunk(2, dim=-1)
-        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+    Args:
+        heads: queries or keys, (B, H, T, D).
+        angles: what `rotary_angles` gives for their positions.
+
+    Returns:
+        (B, H, T, D), lengths unchanged.
+    """
+    cos, sin = angles  # The sines have the signs of their places.
+    first, second = heads.chunk(2, dim=-1)
+    swapped = torch.cat([second, first], dim=-1)
+    return (heads * cos + swapped * sin).to(heads.dtype)
 
 
 class KeyValueCache:
-    """The keys and values that one attention module has computed so far, so that it need not do so again."""
+    """The keys and values that one attention module has computed, in room that was allocated ahead.
 
-    def __init__(self) -> None:
-        self.key: Tensor | None = None  # (B, G, S, D)
-        self.value: Tensor | None = None
+    Args:
+        batch_size: B.
+        num_heads: G, heads of keys and values.
+        room: how many tokens it can hold.
+        head_dim: D.
+        like: a tensor whose type and device it takes over.
+    """
 
-    @property
-    def length(self) -> int:
-        """How many tokens are in it."""
-        return 0 if self.key is None else self.key.size(2)
+    def __init__(self, batch_size: int, num_heads: int, room: int, head_dim: int, like: Tensor) -> None:
+        self._key = like.new_zeros(batch_size, num_heads, room, head_dim)
+        self._value = torch.zeros_like(self._key)
+        self.length = 0  # How many tokens are in it.
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Put new tokens at the end, and give all of them.
+        """Put new tokens at the end, and give all of them. What is there already is not copied.
 
         Args:
             key: of the new tokens, (B, G, T, D).
             value: likewise.
 
         Returns:
-            The keys and the values of all tokens so far, each (B, G, S, D).
+            The keys and the values of all tokens so far, each (B, G, S, D): views of the room.
 
         Raises:
-            ValueError: the new tokens are of another number of sequences.
+            ValueError: there is no room for so many, or they are of another number of sequences.
         """
-        if self.key is not None and self.value is not None:
-            if key.size(0) != self.key.size(0):
-                raise ValueError(
-                    f"the cache holds {self.key.size(0)} sequences and {key.size(0)} came: start with a new "
-                    "cache, or select the rows that go on"
-                )
-            key, value = torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2)
-        self.key, self.value = key, value
-        return key, value
+        rows, _, room, _ = self._key.shape
+        end = self.length + key.size(2)
+        if key.size(0) != rows or end > room:
+            raise ValueError(
+                f"the cache has {rows} sequences and room for {room} tokens, {self.length} of them taken; "
+                f"{key.size(0)} sequences of {key.size(2)} tokens came: select rows, or ask for more room"
+            )
+        self._key.narrow(2, self.length, key.size(2)).copy_(key)
+        self._value.narrow(2, self.length, key.size(2)).copy_(value)
+        self.length = end
+        return self._key.narrow(2, 0, end), self._value.narrow(2, 0, end)
 
     def select(self, rows: Tensor) -> None:
         """Keep these sequences of the batch, in this order; one may be named several times (beam search).
@@ -201,8 +220,13 @@ class KeyValueCache:
         Args:
             rows: whole numbers, any number of them.
         """
-        if self.key is not None and self.value is not None:
-            self.key, self.value = self.key[rows], self.value[rows]
+        for name in ("_key", "_value"):
+            tensor = getattr(self, name)
+            filled = tensor[:, :, : self.length].index_select(0, rows)
+            if len(rows) != tensor.size(0):
+                tensor = tensor.new_zeros(len(rows), *tensor.shape[1:])
+                setattr(self, name, tensor)
+            tensor[:, :, : self.length] = filled
 
     def crop(self, length: int) -> None:
         """Forget all but the first `length` tokens.
@@ -212,27 +236,72 @@ class KeyValueCache:
         """
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot keep {length} tokens: the cache holds {self.length}")
-        if self.key is not None and self.value is not None:
-            self.key, self.value = self.key[:, :, :length], self.value[:, :, :length]
+        self.length = length
 
 
-class MultiHeadAttention(nn.Module):
+class _Attention(nn.Module):
+    """What self-attention and cross-attention share: heads, their average, and the projection of the output."""
+
+    def __init__(
+        self, d_model: int, num_heads: int, num_key_value_heads: int | None, bias: bool, dropout: float
+    ) -> None:
+        super().__init__()
+        groups = num_heads if num_key_value_heads is None else num_key_value_heads
+        if num_heads < 1 or groups < 1 or d_model % num_heads or num_heads % groups:
+            raise ValueError(
+                f"d_model={d_model}, num_heads={num_heads}, num_key_value_heads={groups}: the heads have to "
+                "divide d_model, and the heads of keys and values have to divide the heads"
+            )
+        self.d_model, self.num_heads, self.num_key_value_heads = d_model, num_heads, groups
+        self.head_dim = d_model // num_heads
+        self.output = nn.Linear(d_model, d_model, bias=bias)
+        self.dropout = dropout
+        self._record: list[Tensor] | None = None
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask) -> Tensor:
+        """Average the values in each head, and mix the heads: (B, T, d_model)."""
+        _check_mask(query.shape[:-1], key.size(-2), mask)
+        if self._record is not None:
+            keys = key.repeat_interleave(self.num_heads // self.num_key_value_heads, dim=1)  # G -> H
+            self._record.append(attention_weights(query.detach(), keys.detach(), mask))
+        is_causal = isinstance(mask, str)
+        mixed = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=None if is_causal or mask is None else torch.atleast_2d(mask),  # at least (T, S)
+            dropout_p=self.dropout if self.training else 0.0,
+            is_causal=is_causal,
+            enable_gqa=self.num_key_value_heads < self.num_heads,
+        )
+        return self.output(mixed.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, H * D)
+
+    def _split(self, projected: Tensor) -> Tensor:
+        batch, length, _ = projected.shape
+        return projected.view(batch, length, -1, self.head_dim).transpose(1, 2)  # (B, heads, S, D)
+
+    def _check_states(self, name: str, states: Tensor) -> None:
+        if states.ndim != 3 or states.size(-1) != self.d_model:
+            raise ValueError(f"{name} {tuple(states.shape)}: (batch, tokens, {self.d_model}) is needed")
+
+
+class MultiHeadAttention(_Attention):
     """Several attentions side by side, each in a subspace of its own: section 3.2.2 of Vaswani et al. (2017).
 
-    One projection makes the queries, keys and values of all heads (`projection`; its rows are in this order).
-    With fewer heads of keys and values than heads, neighbouring queries share them: grouped-query attention,
-    Ainslie et al. (2023), https://arxiv.org/abs/2305.13245.
+    The tokens of a sequence attend to each other (self-attention). One projection makes the queries, keys and
+    values of all heads; its rows are in this order. With fewer heads of keys and values than heads,
+    neighboring queries share them: grouped-query attention, Ainslie et al. (2023),
+    https://arxiv.org/abs/2305.13245.
 
     Args:
         d_model: width of what comes in and goes out.
         num_heads: H; divides d_model, and head_dim = d_model / H.
         num_key_value_heads: G, divides H; H if it is not given.
-        bias: whether the two projections have one.
+        bias: whether the projections have one.
         dropout: share of the attention weights that is dropped in training.
-        rotary: turns queries and keys by their positions; None: positions are not seen here.
 
     Raises:
-        ValueError: a number that does not divide, or a rotary part for another head_dim.
+        ValueError: a number that does not divide.
     """
 
     def __init__(
@@ -243,124 +312,109 @@ class MultiHeadAttention(nn.Module):
         num_key_value_heads: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
-        rotary: RotaryPositions | None = None,
     ) -> None:
-        super().__init__()
-        groups = num_heads if num_key_value_heads is None else num_key_value_heads
-        if num_heads < 1 or groups < 1 or d_model % num_heads or num_heads % groups:
-            raise ValueError(
-                f"d_model={d_model}, num_heads={num_heads}, num_key_value_heads={groups}: the heads have to "
-                "divide d_model, and the heads of keys and values have to divide the heads"
-            )
-        self.num_heads, self.num_key_value_heads, self.head_dim = num_heads, groups, d_model // num_heads
-        if rotary is not None and rotary.head_dim != self.head_dim:
-            raise ValueError(
-                f"rotary positions for head_dim={rotary.head_dim}, but this module has "
-                f"head_dim={self.head_dim}"
-            )
-        self.projection = nn.Linear(d_model, (num_heads + 2 * groups) * self.head_dim, bias=bias)
-        self.output = nn.Linear(d_model, d_model, bias=bias)
-        self.dropout = dropout
-        self.rotary = rotary
-        self._record: list[Tensor] | None = None
+        super().__init__(d_model, num_heads, num_key_value_heads, bias, dropout)
+        rows = (num_heads + 2 * self.num_key_value_heads) * self.head_dim
+        self.query_key_value = nn.Linear(d_model, rows, bias=bias)
 
     def forward(
         self,
         hidden_states: Tensor,
-        mask: Tensor | None,
+        mask: Mask,
         *,
-        memory: Tensor | None = None,
-        positions: Tensor | None = None,
+        angles: tuple[Tensor, Tensor] | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
         """Let each token collect from the tokens that it may attend to.
 
         Args:
-            hidden_states: what asks, (B, T, d_model).
-            mask: boolean, True for "may attend", a shape that broadcasts to (B, H, T, S); None: all may.
-            memory: what is asked, (B, S, d_model); if it is not given, hidden_states (self-attention).
-            positions: for rotary positions, of the T tokens, (B, T) or (1, T). They tell distances within
-                one sequence, so there are none between it and a memory.
-            cache: with it, S counts the tokens in it too. The keys and values of a memory are computed the
-                first time and reused.
+            hidden_states: (B, T, d_model).
+            mask: None, "causal" (S = T), or boolean, True for "may attend", a shape that broadcasts to
+                (B, H, T, S).
+            angles: of the T tokens, for rotary positions.
+            cache: takes up the keys and values of the T tokens, and S counts all that are in it. Without one,
+                S = T.
 
         Returns:
             (B, T, d_model).
 
         Raises:
-            ValueError: shapes do not fit, the mask is not boolean, or positions are missing or not wanted.
+            ValueError: shapes do not fit, or the mask is not boolean.
         """
-        self._check_inputs(hidden_states, memory, positions)
-        if memory is None:
-            query, key, value = self._own_heads(hidden_states, positions, cache)
-        else:
-            query, key, value = self._cross_heads(hidden_states, memory, cache)
-        shared_by = self.num_heads // self.num_key_value_heads
-        if shared_by > 1:
-            key, value = (each.repeat_interleave(shared_by, dim=1) for each in (key, value))  # G -> H
-        _check(query, key, mask)
-        if self._record is not None:
-            self._record.append(attention_weights(query.detach(), key.detach(), mask))
-        mask = None if mask is None else torch.atleast_2d(mask)  # PyTorch's function wants at least (T, S)
-        dropout = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-        return self.output(mixed.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, H * D)
-
-    def _own_heads(
-        self, hidden_states: Tensor, positions: Tensor | None, cache: KeyValueCache | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Make queries, keys and values of the same states, in one multiplication."""
+        self._check_states("hidden_states", hidden_states)
         groups = self.num_key_value_heads
-        heads = self._split(self.projection(hidden_states))  # (B, H + 2 * G, T, D)
+        heads = self._split(self.query_key_value(hidden_states))  # (B, H + 2 * G, T, D)
         compared, value = heads.split([self.num_heads + groups, groups], dim=1)
-        if self.rotary is not None:
-            compared = self.rotary(compared, positions)
+        if angles is not None:
+            compared = apply_rotary(compared, angles)
         query, key = compared.split([self.num_heads, groups], dim=1)
         if cache is not None:
             key, value = cache.append(key, value)
-        return query, key, value
+        return self._attend(query, key, value, mask)
 
-    def _cross_heads(
-        self, hidden_states: Tensor, memory: Tensor, cache: KeyValueCache | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Make queries of one sequence, and keys and values of another, or take them from the cache."""
-        width = self.num_heads * self.head_dim
-        rows = [width, self.projection.out_features - width]
-        weights = self.projection.weight.split(rows)
-        biases = (None, None) if self.projection.bias is None else self.projection.bias.split(rows)
-        query = self._split(F.linear(hidden_states, weights[0], biases[0]))  # (B, H, T, D)
-        if cache is not None and cache.key is not None and cache.value is not None:
-            return query, cache.key, cache.value
-        heads = self._split(F.linear(memory, weights[1], biases[1]))  # (B, 2 * G, S, D)
-        key, value = heads.chunk(2, dim=1)
-        if cache is not None:
-            key, value = cache.append(key, value)
-        return query, key, value
 
-    def _split(self, projected: Tensor) -> Tensor:
-        return projected.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)  # (B, heads, S, D)
+class CrossAttention(_Attention):
+    """Multi-head attention of one sequence to another, the memory: section 3.2.3 of Vaswani et al. (2017).
 
-    def _check_inputs(self, hidden_states: Tensor, memory: Tensor | None, positions: Tensor | None) -> None:
-        for name, states in (("hidden_states", hidden_states), ("memory", memory)):
-            if states is not None and (states.ndim != 3 or states.size(-1) != self.projection.in_features):
-                raise ValueError(
-                    f"{name} {tuple(states.shape)}: (batch, tokens, {self.projection.in_features}) is needed"
-                )
-        if self.rotary is None and positions is not None:
+    One projection makes the queries, another the keys and values (rows of keys first).
+
+    Args, and what is raised: as for `MultiHeadAttention`.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        *,
+        num_key_value_heads: int | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(d_model, num_heads, num_key_value_heads, bias, dropout)
+        self.query = nn.Linear(d_model, d_model, bias=bias)
+        self.key_value = nn.Linear(d_model, 2 * self.num_key_value_heads * self.head_dim, bias=bias)
+
+    def forward(
+        self, hidden_states: Tensor, memory: Tensor | tuple[Tensor, Tensor], memory_mask: Tensor | None
+    ) -> Tensor:
+        """Let each token collect from the memory.
+
+        Args:
+            hidden_states: what asks, (B, T, d_model).
+            memory: what is asked, (B, S, d_model); or its keys and values, which `keys_and_values` has made
+                once for many calls.
+            memory_mask: boolean, True for "may attend", a shape that broadcasts to (B, H, T, S); None: all may.
+
+        Returns:
+            (B, T, d_model).
+
+        Raises:
+            ValueError: shapes do not fit, or the mask is not boolean.
+        """
+        self._check_states("hidden_states", hidden_states)
+        query = self._split(self.query(hidden_states))  # (B, H, T, D)
+        key, value = memory if isinstance(memory, tuple) else self.keys_and_values(memory)
+        if key.size(0) not in (1, query.size(0)):
             raise ValueError(
-                "positions were given, but this attention has no rotary positions: leave them out"
+                f"a memory of {key.size(0)} sequences for {query.size(0)}: one each, or one for all"
             )
-        if self.rotary is not None and memory is not None:
-            raise ValueError("attention to a memory knows no distances: build it with rotary=None")
-        batch, length = hidden_states.shape[:2]
-        if self.rotary is not None and (
-            positions is None or positions.shape not in ((batch, length), (1, length))
-        ):
-            given = None if positions is None else tuple(positions.shape)
-            raise ValueError(
-                f"positions={given}: this attention has rotary positions and needs those of its tokens, "
-                f"({batch}, {length}) or (1, {length})"
-            )
+        return self._attend(query, key, value, memory_mask)
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Make the keys and values of a memory.
+
+        Args:
+            memory: (B, S, d_model).
+
+        Returns:
+            Keys and values, each (B, G, S, D).
+
+        Raises:
+            ValueError: `memory` has another shape.
+        """
+        self._check_states("memory", memory)
+        key, value = self._split(self.key_value(memory)).chunk(2, dim=1)
+        return key, value
 
 
 @contextmanager
@@ -371,7 +425,7 @@ def recorded(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     those of a run without recording.
 
     Args:
-        model: contains `MultiHeadAttention` somewhere.
+        model: contains `MultiHeadAttention` or `CrossAttention` somewhere.
 
     Yields:
         For each such module, by its name in the model, one tensor (B, H, T, S) per call.
@@ -379,9 +433,9 @@ def recorded(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     Raises:
         ValueError: there is no such module in the model.
     """
-    modules = {name: part for name, part in model.named_modules() if isinstance(part, MultiHeadAttention)}
+    modules = {name: module for name, module in model.named_modules() if isinstance(module, _Attention)}
     if not modules:
-        raise ValueError(f"{type(model).__name__} contains no MultiHeadAttention")
+        raise ValueError(f"{type(model).__name__} contains no attention of this book")
     record: dict[str, list[Tensor]] = {name: [] for name in modules}
     for name, module in modules.items():
         module._record = record[name]
@@ -392,31 +446,40 @@ def recorded(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
             module._record = None
 
 
-def _check(query: Tensor, key: Tensor, mask: Tensor | None) -> None:
+def _check(query: Tensor, key: Tensor, mask: Mask) -> None:
+    """Look at shapes and types only: to look at values would make a graphics card wait for the answer."""
     if query.size(-1) != key.size(-1):
         raise ValueError(
             f"query {tuple(query.shape)} and key {tuple(key.shape)} differ in their last dimension"
         )
-    batch = _broadcast(query.shape[:-2], key.shape[:-2])
-    if batch is None:
+    if not _fits(key.shape[:-2], query.shape[:-2]) and not _fits(query.shape[:-2], key.shape[:-2]):
         raise ValueError(
             f"query {tuple(query.shape)} and key {tuple(key.shape)}: all but the last two dimensions have to "
             "be the same, or 1"
         )
+    _check_mask(query.shape[:-1], key.size(-2), mask)
+
+
+def _check_mask(queries: tuple[int, ...], num_keys: int, mask: Mask) -> None:
     if mask is None:
+        return
+    if isinstance(mask, str):
+        if mask != "causal" or queries[-1] != num_keys:
+            raise ValueError(
+                f"mask={mask!r} for {queries[-1]} queries and {num_keys} keys: a mask that is no tensor is "
+                "'causal', for as many keys as queries; else use causal_mask"
+            )
         return
     if mask.dtype != torch.bool:
         raise ValueError(f"the mask is {mask.dtype}: a boolean one is needed, True for 'may attend'")
-    scores = (*batch, query.size(-2), key.size(-2))
-    if _broadcast(mask.shape, scores) != scores:
+    if not _fits(mask.shape, (*queries, num_keys)):
         raise ValueError(
-            f"the mask {tuple(mask.shape)} does not fit scores {scores}: each dimension has to be the same, "
-            "or 1"
+            f"the mask {tuple(mask.shape)} does not fit scores {(*queries, num_keys)}: each dimension has to "
+            "be the same, or 1"
         )
 
 
-def _broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...] | None:
-    try:
-        return tuple(torch.broadcast_shapes(one, other))
-    except RuntimeError:
-        return None
+def _fits(shape: tuple[int, ...], needed: tuple[int, ...]) -> bool:
+    """Tell whether a tensor of this shape broadcasts to the shape that is needed."""
+    pairs = zip(reversed(shape), reversed(needed), strict=False)
+    return len(shape) <= len(needed) and all(size in (1, wanted) for size, wanted in pairs)

@@ -1,4 +1,4 @@
-"""Texts as vectors: what a pretrained body makes of them, layer by layer, without training it.
+"""Texts as vectors: what a pretrained model makes of them, layer by layer, without training it.
 
 A batch is as long as its longest text, and everything in it is computed for that length. So texts of similar
 length go together. Chapter 04 builds this step by step; chapters 05 and 14 use it.
@@ -12,25 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from chapters_src.transformer.pooling import check_states, mean_pool
 
-def mean_pool(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
-    """Average the vectors of the tokens of each text; padding does not count.
-
-    Reimers & Gurevych, Sentence-BERT (2019), section 3, https://aclanthology.org/D19-1410/.
-
-    Args:
-        hidden_states: (B, T, D).
-        attention_mask: 1 for a token, 0 for padding, (B, T).
-
-    Returns:
-        (B, D).
-
-    Raises:
-        ValueError: the shapes do not fit, or a text has no tokens.
-    """
-    _check(hidden_states, attention_mask)
-    is_token = attention_mask.unsqueeze(-1).to(hidden_states.dtype)  # (B, T, 1)
-    return (hidden_states * is_token).sum(dim=1) / is_token.sum(dim=1)
+__all__ = ["extract", "first_token", "mean_pool"]
 
 
 def first_token(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
@@ -48,7 +32,7 @@ def first_token(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
     Raises:
         ValueError: the shapes do not fit, or the first place of a text is padding.
     """
-    _check(hidden_states, attention_mask)
+    check_states(hidden_states, attention_mask)
     if not attention_mask[:, 0].all():
         raise ValueError("the first place of a text is padding: set tokenizer.padding_side = 'right'")
     return hidden_states[:, 0]
@@ -109,13 +93,3 @@ def _pooled_layers(model: Any, tokenizer: Any, batch: dict[str, list], pool: Cal
     with torch.inference_mode():
         layers = model(**padded, output_hidden_states=True).hidden_states  # L + 1 times (B, T, D)
     return torch.stack([pool(states, padded["attention_mask"]) for states in layers], dim=1).float().cpu()
-
-
-def _check(hidden_states: Tensor, attention_mask: Tensor) -> None:
-    if hidden_states.ndim != 3 or hidden_states.shape[:2] != attention_mask.shape:
-        raise ValueError(
-            f"hidden_states {tuple(hidden_states.shape)} and attention_mask {tuple(attention_mask.shape)} do "
-            "not fit: (batch, tokens, d_model) and (batch, tokens) are needed"
-        )
-    if not attention_mask.any(dim=1).all():
-        raise ValueError(f"text {int((~attention_mask.any(dim=1)).nonzero()[0])} of the batch has no tokens")

@@ -1,4 +1,4 @@
-"""Poured weights: our models compute what the library's do, and whatever does not fit is named."""
+"""Converted weights: our models compute what the library's do, and whatever does not fit is named."""
 
 import copy
 import json
@@ -31,8 +31,8 @@ from transformers.utils import logging
 
 from chapters_src import resources
 from chapters_src.data import emotions
-from chapters_src.pretrained import LEFT_OUT, NAMES, from_folder, from_library
-from chapters_src.pretrained.shapes import BUILDERS
+from chapters_src.pretrained import LEFT_OUT, NAMES, from_library, load
+from chapters_src.pretrained.configurations import BUILDERS
 
 VOCAB_SIZE = 40
 CONTEXT = 24
@@ -151,7 +151,7 @@ def made(kind, seed, **settings):
     return model
 
 
-def poured(theirs):
+def converted(theirs):
     return from_library(theirs.config, theirs.state_dict())
 
 
@@ -177,7 +177,7 @@ def largest_difference(ours, theirs, mask):
 
 
 def run_ours(model, ids, mask):
-    return model(ids, mask, positions=positions_of(mask))
+    return model(ids, mask)
 
 
 def run_theirs(model, ids, mask):
@@ -196,15 +196,17 @@ def translate_theirs(model, source, source_mask, target, target_mask):
 SEEDS = range(3)
 
 
+@pytest.mark.parametrize("side", ["right", "left"])
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("activation", ["gelu", "relu", "gelu_new", "silu"])
 @torch.no_grad()
-def test_bert_gives_the_librarys_hidden_states(seed, activation):
+def test_bert_gives_the_librarys_hidden_states(seed, activation, side):
     theirs = made(bert, seed, hidden_act=activation)
-    ids, mask = padded_batch(seed, "right")
+    ids, mask = padded_batch(seed, side)
     types = (ids % 2) * mask
-    expected = theirs(ids, attention_mask=mask, token_type_ids=types).last_hidden_state
-    ours = poured(theirs)
+    places = positions_of(mask)
+    expected = theirs(ids, mask, token_type_ids=types, position_ids=places).last_hidden_state
+    ours = converted(theirs)
     assert largest_difference(ours(ids, mask, types), expected, mask) < 1e-4
     assert not ours.training
 
@@ -216,7 +218,7 @@ def test_distilbert_gives_the_librarys_hidden_states(seed, activation):
     theirs = made(distilbert, seed, activation=activation)
     ids, mask = padded_batch(seed, "right")
     expected = theirs(ids, attention_mask=mask).last_hidden_state
-    assert largest_difference(poured(theirs)(ids, mask), expected, mask) < 1e-4
+    assert largest_difference(converted(theirs)(ids, mask), expected, mask) < 1e-4
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
@@ -236,7 +238,7 @@ def test_distilbert_gives_the_librarys_hidden_states(seed, activation):
 def test_language_models_give_the_librarys_logits(kind, settings, seed, side):
     theirs = made(kind, seed, **settings)
     ids, mask = padded_batch(seed, side)
-    ours = poured(theirs)
+    ours = converted(theirs)
     assert largest_difference(run_ours(ours, ids, mask), run_theirs(theirs, ids, mask), mask) < 1e-4
     assert not ours.training
 
@@ -257,7 +259,7 @@ TRANSLATORS = [
 def test_translators_give_the_librarys_logits(kind, settings, seed):
     theirs = made(kind, seed, **settings)
     batch = (*padded_batch(seed, "right"), *padded_batch(seed + 1, "right", length=7))
-    ours = poured(theirs)
+    ours = converted(theirs)
     assert largest_difference(ours(*batch), translate_theirs(theirs, *batch), batch[-1]) < 1e-4
     assert not ours.training
 
@@ -266,7 +268,7 @@ def test_translators_give_the_librarys_logits(kind, settings, seed):
 def test_gradients_are_the_librarys_too(kind):
     theirs = made(kind, 0)
     ids, mask = padded_batch(0, "right", lowest=3)
-    ours = poured(theirs)
+    ours = converted(theirs)
     if kind in (bert, distilbert):
         results = ours(ids, mask), theirs(ids, attention_mask=mask).last_hidden_state
     elif kind in (gpt2, llama):
@@ -276,7 +278,7 @@ def test_gradients_are_the_librarys_too(kind):
         results, mask = (ours(*batch), translate_theirs(theirs, *batch)), batch[-1]
     for result in results:
         result[mask.bool()].log_softmax(dim=-1)[:, 5].sum().backward()
-    # Gradients have the names and places of the weights they belong to, so they can be poured like those.
+    # Gradients have the names and places of the weights they belong to, so they can be converted like those.
     # The library's bias of the logits is not trained.
     gradients = {name: p.grad for name, p in theirs.named_parameters() if p.grad is not None}
     left_out = {name: p.detach() for name, p in theirs.named_parameters() if p.grad is None}
@@ -284,7 +286,7 @@ def test_gradients_are_the_librarys_too(kind):
     compared = [name for name, p in ours.named_parameters() if p.grad is not None]
     assert set(compared) == {name for name, p in ours.named_parameters() if p.requires_grad}
     for name in compared:
-        if name != "head.vocabulary.bias":
+        if name != "head.projection.bias":
             gradient = dict(ours.named_parameters())[name].grad
             torch.testing.assert_close(gradient, expected[name], atol=1e-4, rtol=1e-4)
 
@@ -296,7 +298,7 @@ def encoder():
     return (
         AutoTokenizer.from_pretrained(folder),
         AutoModel.from_pretrained(folder).eval(),
-        from_folder(folder),
+        load(folder),
     )
 
 
@@ -348,7 +350,7 @@ def test_cached_decoding_gives_the_librarys_ids(kind, seed):
     theirs = talkative(kind, seed)
     ids, mask = padded_batch(seed, "left")
     expected = theirs.generate(ids, attention_mask=mask, do_sample=False, max_new_tokens=NEW_TOKENS)
-    ours = poured(theirs)
+    ours = converted(theirs)
     cache, new, result = ours.new_cache(), ids, ids
     for _ in range(NEW_TOKENS):
         positions = positions_of(mask)[:, -new.size(1) :]
@@ -369,7 +371,7 @@ def test_cached_translation_gives_the_librarys_ids(kind, settings, seed):
     expected = theirs.generate(
         source, attention_mask=source_mask, do_sample=False, max_new_tokens=NEW_TOKENS, num_beams=1
     )
-    ours = poured(theirs)
+    ours = converted(theirs)
     memory, cache = ours.encode(source, source_mask), ours.new_cache()
     result = new = torch.full((4, 1), 2)
     for _ in range(NEW_TOKENS):
@@ -383,9 +385,9 @@ def test_cached_translation_gives_the_librarys_ids(kind, settings, seed):
 def test_nothing_stays_random(kind):
     theirs = made(kind, 0)
     torch.manual_seed(1)
-    one = poured(theirs).state_dict()
+    one = converted(theirs).state_dict()
     torch.manual_seed(2)
-    other = poured(theirs).state_dict()
+    other = converted(theirs).state_dict()
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
 
@@ -394,7 +396,7 @@ def test_nothing_stays_random(kind):
 def test_weights_are_copies(kind):
     theirs = made(kind, 0)
     before = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
-    for parameter in poured(theirs).parameters():
+    for parameter in converted(theirs).parameters():
         parameter.detach().zero_()
     assert all(torch.equal(tensor, before[name]) for name, tensor in theirs.state_dict().items())
 
@@ -402,36 +404,39 @@ def test_weights_are_copies(kind):
 @pytest.mark.parametrize(
     ("kind", "settings", "names"),
     [
-        (gpt2, {}, ["decoder.embedding.tokens", "head.vocabulary"]),
-        (llama, {"tie_word_embeddings": True}, ["decoder.embedding.tokens", "head.vocabulary"]),
-        (bart, {}, ["encoder.embedding.tokens", "decoder.embedding.tokens", "head.vocabulary"]),
-        (marian, {}, ["encoder.embedding.tokens", "decoder.embedding.tokens", "head.vocabulary"]),
+        (gpt2, {}, ["decoder.embedding.tokens", "head.projection"]),
+        (llama, {"tie_word_embeddings": True}, ["decoder.embedding.tokens", "head.projection"]),
+        (bart, {}, ["encoder.embedding.tokens", "decoder.embedding.tokens", "head.projection"]),
+        (marian, {}, ["encoder.embedding.tokens", "decoder.embedding.tokens", "head.projection"]),
         (
             marian,
             {"share_encoder_decoder_embeddings": False},
-            ["decoder.embedding.tokens", "head.vocabulary"],
+            ["decoder.embedding.tokens", "head.projection"],
         ),
     ],
 )
 def test_tied_weights_stay_one_tensor(kind, settings, names):
-    ours = poured(made(kind, 0, **settings))
+    ours = converted(made(kind, 0, **settings))
     assert len({ours.get_submodule(name).weight for name in names}) == 1
 
 
 def test_untied_weights_are_several():
-    ours = poured(made(bart, 0, tie_word_embeddings=False))
-    parts = ours.encoder.embedding.tokens, ours.decoder.embedding.tokens, ours.head.vocabulary
+    ours = converted(made(bart, 0, tie_word_embeddings=False))
+    parts = ours.encoder.embedding.tokens, ours.decoder.embedding.tokens, ours.head.projection
     assert len({part.weight for part in parts}) == 3
 
 
-def test_marians_sines_are_not_trained():
-    ours = poured(made(marian, 0))
-    frozen = {name for name, parameter in ours.named_parameters() if not parameter.requires_grad}
-    assert frozen == {"encoder.embedding.positions.weight", "decoder.embedding.positions.weight"}
+def test_marians_sines_are_no_parameters():
+    theirs = made(marian, 0)
+    ours = converted(theirs)
+    assert all(parameter.requires_grad for parameter in ours.parameters())
+    assert not any("position" in name or "sinus" in name for name in ours.state_dict())
+    for mine, other in ((ours.encoder, theirs.model.encoder), (ours.decoder, theirs.model.decoder)):
+        torch.testing.assert_close(mine.embedding.sinusoids, other.embed_positions.weight, atol=1e-6, rtol=0)
 
 
 def test_dropout_is_taken_over():
-    ours = poured(made(bart, 0, dropout=0.25, attention_dropout=0.5))
+    ours = converted(made(bart, 0, dropout=0.25, attention_dropout=0.5))
     for stack in (ours.encoder, ours.decoder):
         assert (stack.config.dropout, stack.config.attention_dropout) == (0.25, 0.5)
 
@@ -454,14 +459,14 @@ def test_berts_heads_and_older_names():
     }
     assert any("gamma" in name for name in older) and any(name.startswith("cls.") for name in older)
     older["bert.embeddings.position_ids"] = torch.arange(CONTEXT)[None]
-    assert same(from_library(full.config, older), poured(body))
+    assert same(from_library(full.config, older), converted(body))
 
 
 def test_distilberts_head():
     body = made(distilbert, 0)
     full = DistilBertForMaskedLM(body.config)
     full.distilbert.load_state_dict(body.state_dict())
-    assert same(from_library(full.config, full.state_dict()), poured(body))
+    assert same(from_library(full.config, full.state_dict()), converted(body))
 
 
 def test_gpt2_without_its_head():
@@ -469,7 +474,7 @@ def test_gpt2_without_its_head():
     body = GPT2Model(full.config)
     body.load_state_dict(full.transformer.state_dict())
     masks = {"h.0.attn.bias": torch.ones(1, 1, CONTEXT, CONTEXT), "h.0.attn.masked_bias": torch.tensor(-1e4)}
-    assert same(from_library(body.config, body.state_dict() | masks), poured(full))
+    assert same(from_library(body.config, body.state_dict() | masks), converted(full))
 
 
 def test_bart_without_its_head_and_with_each_name_of_the_shared_embedding():
@@ -482,20 +487,20 @@ def test_bart_without_its_head_and_with_each_name_of_the_shared_embedding():
     assert one_tensor < tensors.keys()
     for name in one_tensor:
         fewer = {key: value for key, value in tensors.items() if key == name or key not in one_tensor}
-        assert same(from_library(body.config, fewer), poured(full))
+        assert same(from_library(body.config, fewer), converted(full))
 
 
 def test_marian_without_its_table_of_sines():
     theirs = made(marian, 0)
     tensors = {name: t for name, t in theirs.state_dict().items() if "embed_positions" not in name}
-    ours, expected = from_library(theirs.config, tensors).state_dict(), poured(theirs).state_dict()
+    ours, expected = from_library(theirs.config, tensors).state_dict(), converted(theirs).state_dict()
     for name in expected:
         torch.testing.assert_close(ours[name], expected[name], atol=1e-6, rtol=0)
 
 
 def test_half_precision_becomes_float32():
     theirs = made(gpt2, 0).half()
-    ours = poured(theirs)
+    ours = converted(theirs)
     assert {parameter.dtype for parameter in ours.parameters()} == {torch.float32}
     assert torch.equal(ours.decoder.embedding.tokens.weight, theirs.transformer.wte.weight.float())
 
@@ -581,7 +586,7 @@ def test_another_number_of_layers_than_in_the_file(more, problem):
     assert layers > 1
     theirs.config.n_layer += more
     with pytest.raises(ValueError) as error:
-        poured(theirs)
+        converted(theirs)
     lines = str(error.value).splitlines()[1:]
     assert len(lines) == 12 and all(f"{problem}: h.{min(layers, layers + more)}." in line for line in lines)
 
@@ -643,7 +648,7 @@ def test_settings_that_ours_lacks_are_named(kind, setting, value):
     theirs = made(kind, 0)
     setattr(theirs.config, setting, value)
     with pytest.raises(ValueError, match=f"{setting}={value!r}"):
-        poured(theirs)
+        converted(theirs)
 
 
 @pytest.mark.parametrize(
@@ -657,7 +662,7 @@ def test_other_rotary_positions_are_refused(rope):
     theirs = made(llama, 0)
     theirs.config.rope_parameters = rope
     with pytest.raises(ValueError, match="rope_parameters="):
-        poured(theirs)
+        converted(theirs)
 
 
 def test_other_kinds_of_model_are_refused():
@@ -684,8 +689,8 @@ def test_folders_are_read_back(kind, shards, tmp_path):
     assert (
         len(list(tmp_path.glob("*.safetensors"))) > 1 if shards else (tmp_path / "model.safetensors").exists()
     )
-    expected = poured(theirs).state_dict()
-    for name, tensor in from_folder(tmp_path).state_dict().items():
+    expected = converted(theirs).state_dict()
+    for name, tensor in load(tmp_path).state_dict().items():
         torch.testing.assert_close(tensor, expected[name], atol=1e-6, rtol=0)  # sines are computed
 
 
@@ -703,27 +708,27 @@ def shards(tmp_path):
 
 def test_no_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"is not a folder.*snapshot_download"):
-        from_folder(tmp_path / "absent")
+        load(tmp_path / "absent")
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
     with pytest.raises(FileNotFoundError, match=f"has no {name}"):
-        from_folder(str(folder))
+        load(str(folder))
 
 
 def test_a_missing_shard_is_named(shards):
     name = sorted(shards.glob("*.safetensors"))[1].name
     (shards / name).unlink()
     with pytest.raises(FileNotFoundError, match=f"has no {name}"):
-        from_folder(shards)
+        load(shards)
 
 
 def test_one_file_counts_more_than_an_index(folder):
     """The library reads in this order too."""
     (folder / "model.safetensors.index.json").write_text('{"weight_map": {"x": "absent.safetensors"}}')
-    assert same(from_folder(folder), poured(made(bert, 0)))
+    assert same(load(folder), converted(made(bert, 0)))
 
 
 @pytest.mark.parametrize("keep", [0, 5, -1, -100])
@@ -731,28 +736,28 @@ def test_damaged_weights_are_named(folder, keep):
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:keep])
     with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
-        from_folder(folder)
+        load(folder)
 
 
 @pytest.mark.parametrize("content", ["", '{"model_type": "be', "[]", "\0\0"])
 def test_a_damaged_configuration_is_named(folder, content):
     (folder / "config.json").write_text(content)
     with pytest.raises(ValueError, match=r"config\.json is damaged"):
-        from_folder(folder)
+        load(folder)
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"weight_map": {}}', '{"weight_map": []}'])
 def test_a_damaged_index_is_named(shards, content):
     (shards / "model.safetensors.index.json").write_text(content)
     with pytest.raises(ValueError, match=r"index\.json is damaged"):
-        from_folder(shards)
+        load(shards)
 
 
 @pytest.mark.parametrize("settings", [{"model_type": "t5"}, {}])
 def test_a_folder_of_another_kind(folder, settings):
     (folder / "config.json").write_text(json.dumps(settings))
     with pytest.raises(ValueError, match=r"config\.json has model_type=.*known are bert"):
-        from_folder(folder)
+        load(folder)
 
 
 def test_a_tensor_missing_in_the_file(folder):
@@ -760,4 +765,4 @@ def test_a_tensor_missing_in_the_file(folder):
     del tensors["embeddings.LayerNorm.bias"]
     save_file(tensors, folder / "model.safetensors")
     with pytest.raises(ValueError, match=r"missing: embeddings\.LayerNorm\.bias"):
-        from_folder(folder)
+        load(folder)

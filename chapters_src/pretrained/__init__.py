@@ -1,14 +1,14 @@
-"""Pretrained weights of the Transformers library, poured into our own modules.
+"""Checkpoints: the Transformers library's weights in our modules, ours saved, loaded and exported.
 
-Six kinds of model: BERT's and DistilBERT's become our `Encoder`, GPT-2's and Llama's our `LanguageModel`,
-BART's and Marian's our `EncoderDecoder`. `names` is the table that says where the library keeps each part of
-ours, `shapes` makes the model of ours that a configuration of the library describes, `pouring` copies the
-weights and sees that none is left over and that nothing of ours keeps its random start, and `folders` reads
-files. Chapter 08 pours and compares; chapters 13 and 14 use it.
+Six kinds of the library's models are known: BERT's and DistilBERT's become our `Encoder`, GPT-2's and Llama's our
+`LanguageModel`, BART's and Marian's our `EncoderDecoder`. `names` is the table that says where the library keeps
+what our modules keep, `configurations` turns one side's configuration into the other's, `conversion` copies the
+weights and sees that none is left over and that nothing keeps its random start, and `folders` reads and writes
+files. Chapter 08 converts and compares; chapters 12, 13 and 14 use it.
 """
 
-from chapters_src.pretrained.folders import from_folder
+from chapters_src.pretrained.conversion import from_library, to_library
+from chapters_src.pretrained.folders import export, load, save
 from chapters_src.pretrained.names import LEFT_OUT, NAMES
-from chapters_src.pretrained.pouring import from_library
 
-__all__ = ["LEFT_OUT", "NAMES", "from_folder", "from_library"]
+__all__ = ["LEFT_OUT", "NAMES", "export", "from_library", "load", "save", "to_library"]

@@ -1,26 +1,36 @@
 """Checkpoint folders: a configuration, and weights in one safetensors file or in several."""
 
 import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, load_model, save_model
 from torch import Tensor, nn
 from transformers import AutoConfig
 
-from chapters_src.pretrained.pouring import from_library
-from chapters_src.pretrained.shapes import BUILDERS
+from chapters_src.pretrained.configurations import BUILDERS
+from chapters_src.pretrained.conversion import from_library, to_library
+from chapters_src.transformer import Config, Decoder, Encoder, EncoderDecoder, LanguageModel
+
+_WEIGHTS = "model.safetensors"
+_OWN_KINDS = {kind.__name__: kind for kind in (Encoder, Decoder, LanguageModel)}
 
 
-def from_folder(folder: str | Path) -> nn.Module:
-    """Make the model of ours from a checkpoint folder, as `save_pretrained` writes it.
+def load(folder: str | Path) -> nn.Module:
+    """Make the model of ours that a checkpoint folder holds, in float32 and evaluation mode.
 
     Args:
-        folder: holds `config.json` and either `model.safetensors` or several files with an index. The folder
-            that `resources.checkpoint("encoder")` names is one.
+        folder: one that `save` wrote; or one of the Transformers library's `save_pretrained`, with `config.json`
+            and either `model.safetensors` or several files with an index. The folder that
+            `resources.checkpoint("encoder")` names is one.
 
     Returns:
-        As for `from_library`.
+        The model that was saved, or for a folder of the library as for `from_library`.
 
     Raises:
         FileNotFoundError: there is no such folder, or a file is missing.
@@ -28,12 +38,104 @@ def from_folder(folder: str | Path) -> nn.Module:
     """
     folder = Path(folder)
     settings = _read_json(folder / "config.json")
+    if "architecture" in settings:
+        return _load_own(folder, settings)
     if settings.get("model_type") not in BUILDERS:
         raise ValueError(
             f"{folder / 'config.json'} has model_type={settings.get('model_type')!r}: known are "
             f"{', '.join(BUILDERS)}"
         )
     return from_library(AutoConfig.from_pretrained(folder), _read_tensors(folder))
+
+
+def save(model: Encoder | Decoder | LanguageModel | EncoderDecoder, folder: str | Path) -> None:
+    """Write a model of ours: its configuration, and its weights, tied ones once.
+
+    The folder appears whole or not at all. The numbers keep their type: `save(model.half(), folder)` writes 16
+    bits each.
+
+    Args:
+        model: one of ours.
+        folder: must not be there yet.
+
+    Raises:
+        TypeError: another model.
+        FileExistsError: there is something at that place.
+        OSError: it cannot be written.
+    """
+    if isinstance(model, EncoderDecoder):
+        settings = {
+            "architecture": "EncoderDecoder",
+            "encoder": asdict(model.encoder.config),
+            "decoder": asdict(model.decoder.config),
+            "share_embedding": model.share_embedding,
+            "head_bias": model.head.projection.bias is not None,
+        }
+    elif type(model).__name__ in _OWN_KINDS:
+        settings = {"architecture": type(model).__name__, "config": asdict(model.config)}
+    else:
+        raise TypeError(f"{type(model).__name__}: known are {', '.join(_OWN_KINDS)} and EncoderDecoder")
+
+    def write(place: Path) -> None:
+        (place / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        save_model(model, str(place / _WEIGHTS))
+
+    _whole_or_not_at_all(Path(folder), write)
+
+
+def export(model: Encoder | LanguageModel, folder: str | Path) -> None:
+    """Write a model of ours as an ordinary checkpoint of the Transformers library.
+
+    `AutoModel.from_pretrained(folder)` loads it, or `AutoModelForCausalLM` with the head, so that `generate()`
+    and pipelines work on it; the tokenizer is saved there separately. The folder appears whole or not at all.
+
+    Args:
+        model: an encoder of BERT's kind, or a language model of GPT-2's or Llama's.
+        folder: must not be there yet.
+
+    Raises:
+        TypeError: another model.
+        ValueError: settings that the library's models do not have.
+        FileExistsError: there is something at that place.
+        OSError: it cannot be written.
+    """
+    theirs = to_library(model)
+    _whole_or_not_at_all(Path(folder), theirs.save_pretrained)
+
+
+def _whole_or_not_at_all(folder: Path, write: Callable[[Path], object]) -> None:
+    """Write into a folder beside the place, then move it there."""
+    if folder.exists():
+        raise FileExistsError(f"{folder} is there already: name another folder, or remove it")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        partial.chmod(0o755)  # A temporary folder is its maker's alone.
+        write(partial)
+        os.replace(partial, folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _load_own(folder: Path, settings: dict) -> nn.Module:
+    kind = settings.pop("architecture")
+    try:
+        if kind == "EncoderDecoder":
+            stacks = [Config(**settings.pop(name)) for name in ("encoder", "decoder")]
+            model = EncoderDecoder(*stacks, **settings)
+        elif kind in _OWN_KINDS:
+            model = _OWN_KINDS[kind](Config(**settings["config"]))
+        else:
+            raise ValueError(f"architecture={kind!r}: known are {', '.join(_OWN_KINDS)} and EncoderDecoder")
+    except (TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"{folder / 'config.json'} describes no model of ours: {error}") from error
+    if not (folder / _WEIGHTS).is_file():
+        raise FileNotFoundError(f"{folder} has no {_WEIGHTS}: is this a checkpoint's folder, and complete?")
+    try:
+        load_model(model, str(folder / _WEIGHTS))
+    except (SafetensorError, RuntimeError) as error:
+        raise ValueError(f"{folder / _WEIGHTS} is damaged or of another model ({error})") from error
+    return model.eval()
 
 
 def _read_json(path: Path) -> dict:
@@ -56,13 +158,10 @@ def _read_json(path: Path) -> dict:
 
 
 def _read_tensors(folder: Path) -> dict[str, Tensor]:
-    files = ["model.safetensors"]
-    index = folder / "model.safetensors.index.json"
+    files = [_WEIGHTS]
+    index = folder / f"{_WEIGHTS}.index.json"
     if not (folder / files[0]).is_file() and index.is_file():
-        file_of = _read_json(index).get("weight_map")
-        if not isinstance(file_of, dict) or not file_of:
-            raise ValueError(f"{index} is damaged (it has no weight_map): get the file again")
-        files = sorted(set(file_of.values()))
+        files = _files_of(index)
     tensors: dict[str, Tensor] = {}
     for file in files:
         if not (folder / file).is_file():
@@ -75,3 +174,18 @@ def _read_tensors(folder: Path) -> dict[str, Tensor]:
         except SafetensorError as error:
             raise ValueError(f"{folder / file} is damaged ({error}): get the file again") from error
     return tensors
+
+
+def _files_of(index: Path) -> list[str]:
+    """Name the files of an index: bare names, so that an index cannot lead out of its folder."""
+    file_of = _read_json(index).get("weight_map")
+    if not isinstance(file_of, dict) or not file_of:
+        raise ValueError(f"{index} is damaged (it has no weight_map): get the file again")
+    for file in file_of.values():
+        is_bare = isinstance(file, str) and Path(file).name == file and "\\" not in file
+        if not is_bare or not file.endswith(".safetensors"):
+            raise ValueError(
+                f"{index} names {file!r}: bare names of safetensors files in the same folder are needed; do not "
+                "trust this checkpoint"
+            )
+    return sorted(set(file_of.values()))

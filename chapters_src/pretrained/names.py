@@ -1,98 +1,109 @@
 """Where the Transformers library keeps what our modules keep: a table for each kind of model."""
 
-
-def _projections(attention: str) -> tuple[str, str, str]:
-    """Name the three matrices that one of ours holds, in the order of its rows: query, key, value."""
-    return f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj"
-
-
 _BERT = {
     "embedding.tokens": "embeddings.word_embeddings",
     "embedding.positions": "embeddings.position_embeddings",
     "embedding.types": "embeddings.token_type_embeddings",
     "embedding.norm": "embeddings.LayerNorm",
-    "layers.*.attention.projection": (
+    "stack.layers.*.attention.query_key_value": (
         "encoder.layer.*.attention.self.query",
         "encoder.layer.*.attention.self.key",
         "encoder.layer.*.attention.self.value",
     ),
-    "layers.*.attention.output": "encoder.layer.*.attention.output.dense",
-    "layers.*.attention_residual.norm": "encoder.layer.*.attention.output.LayerNorm",
-    "layers.*.feed_forward.up": "encoder.layer.*.intermediate.dense",
-    "layers.*.feed_forward.down": "encoder.layer.*.output.dense",
-    "layers.*.feed_forward_residual.norm": "encoder.layer.*.output.LayerNorm",
+    "stack.layers.*.attention.output": "encoder.layer.*.attention.output.dense",
+    "stack.layers.*.attention_norm": "encoder.layer.*.attention.output.LayerNorm",
+    "stack.layers.*.feed_forward.up": "encoder.layer.*.intermediate.dense",
+    "stack.layers.*.feed_forward.down": "encoder.layer.*.output.dense",
+    "stack.layers.*.feed_forward_norm": "encoder.layer.*.output.LayerNorm",
 }
 
 _DISTILBERT = {
     "embedding.tokens": "embeddings.word_embeddings",
     "embedding.positions": "embeddings.position_embeddings",
     "embedding.norm": "embeddings.LayerNorm",
-    "layers.*.attention.projection": (
+    "stack.layers.*.attention.query_key_value": (
         "transformer.layer.*.attention.q_lin",
         "transformer.layer.*.attention.k_lin",
         "transformer.layer.*.attention.v_lin",
     ),
-    "layers.*.attention.output": "transformer.layer.*.attention.out_lin",
-    "layers.*.attention_residual.norm": "transformer.layer.*.sa_layer_norm",
-    "layers.*.feed_forward.up": "transformer.layer.*.ffn.lin1",
-    "layers.*.feed_forward.down": "transformer.layer.*.ffn.lin2",
-    "layers.*.feed_forward_residual.norm": "transformer.layer.*.output_layer_norm",
+    "stack.layers.*.attention.output": "transformer.layer.*.attention.out_lin",
+    "stack.layers.*.attention_norm": "transformer.layer.*.sa_layer_norm",
+    "stack.layers.*.feed_forward.up": "transformer.layer.*.ffn.lin1",
+    "stack.layers.*.feed_forward.down": "transformer.layer.*.ffn.lin2",
+    "stack.layers.*.feed_forward_norm": "transformer.layer.*.output_layer_norm",
 }
 
 _GPT2 = {
     "decoder.embedding.tokens": "wte",
     "decoder.embedding.positions": "wpe",
-    "decoder.layers.*.attention_residual.norm": "h.*.ln_1",
-    "decoder.layers.*.attention.projection": "h.*.attn.c_attn",
-    "decoder.layers.*.attention.output": "h.*.attn.c_proj",
-    "decoder.layers.*.feed_forward_residual.norm": "h.*.ln_2",
-    "decoder.layers.*.feed_forward.up": "h.*.mlp.c_fc",
-    "decoder.layers.*.feed_forward.down": "h.*.mlp.c_proj",
-    "decoder.norm": "ln_f",
-    "head.vocabulary": "lm_head",
+    "decoder.stack.layers.*.attention_norm": "h.*.ln_1",
+    "decoder.stack.layers.*.attention.query_key_value": "h.*.attn.c_attn",
+    "decoder.stack.layers.*.attention.output": "h.*.attn.c_proj",
+    "decoder.stack.layers.*.feed_forward_norm": "h.*.ln_2",
+    "decoder.stack.layers.*.feed_forward.up": "h.*.mlp.c_fc",
+    "decoder.stack.layers.*.feed_forward.down": "h.*.mlp.c_proj",
+    "decoder.stack.norm": "ln_f",
+    "head.projection": "lm_head",
 }
 
 _LLAMA = {
     "decoder.embedding.tokens": "embed_tokens",
-    "decoder.layers.*.attention_residual.norm": "layers.*.input_layernorm",
-    "decoder.layers.*.attention.projection": _projections("layers.*.self_attn"),
-    "decoder.layers.*.attention.output": "layers.*.self_attn.o_proj",
-    "decoder.layers.*.feed_forward_residual.norm": "layers.*.post_attention_layernorm",
-    "decoder.layers.*.feed_forward.gate": "layers.*.mlp.gate_proj",
-    "decoder.layers.*.feed_forward.up": "layers.*.mlp.up_proj",
-    "decoder.layers.*.feed_forward.down": "layers.*.mlp.down_proj",
-    "decoder.norm": "norm",
-    "head.vocabulary": "lm_head",
+    "decoder.stack.layers.*.attention_norm": "layers.*.input_layernorm",
+    "decoder.stack.layers.*.attention.query_key_value": (
+        "layers.*.self_attn.q_proj",
+        "layers.*.self_attn.k_proj",
+        "layers.*.self_attn.v_proj",
+    ),
+    "decoder.stack.layers.*.attention.output": "layers.*.self_attn.o_proj",
+    "decoder.stack.layers.*.feed_forward_norm": "layers.*.post_attention_layernorm",
+    "decoder.stack.layers.*.feed_forward.gate": "layers.*.mlp.gate_proj",
+    "decoder.stack.layers.*.feed_forward.up": "layers.*.mlp.up_proj",
+    "decoder.stack.layers.*.feed_forward.down": "layers.*.mlp.down_proj",
+    "decoder.stack.norm": "norm",
+    "head.projection": "lm_head",
 }
 
 _BART = {
     "encoder.embedding.tokens": "encoder.embed_tokens",
     "encoder.embedding.positions": "encoder.embed_positions",
     "encoder.embedding.norm": "encoder.layernorm_embedding",
-    "encoder.layers.*.attention.projection": _projections("encoder.layers.*.self_attn"),
-    "encoder.layers.*.attention.output": "encoder.layers.*.self_attn.out_proj",
-    "encoder.layers.*.attention_residual.norm": "encoder.layers.*.self_attn_layer_norm",
-    "encoder.layers.*.feed_forward.up": "encoder.layers.*.fc1",
-    "encoder.layers.*.feed_forward.down": "encoder.layers.*.fc2",
-    "encoder.layers.*.feed_forward_residual.norm": "encoder.layers.*.final_layer_norm",
+    "encoder.stack.layers.*.attention.query_key_value": (
+        "encoder.layers.*.self_attn.q_proj",
+        "encoder.layers.*.self_attn.k_proj",
+        "encoder.layers.*.self_attn.v_proj",
+    ),
+    "encoder.stack.layers.*.attention.output": "encoder.layers.*.self_attn.out_proj",
+    "encoder.stack.layers.*.attention_norm": "encoder.layers.*.self_attn_layer_norm",
+    "encoder.stack.layers.*.feed_forward.up": "encoder.layers.*.fc1",
+    "encoder.stack.layers.*.feed_forward.down": "encoder.layers.*.fc2",
+    "encoder.stack.layers.*.feed_forward_norm": "encoder.layers.*.final_layer_norm",
     "decoder.embedding.tokens": "decoder.embed_tokens",
     "decoder.embedding.positions": "decoder.embed_positions",
     "decoder.embedding.norm": "decoder.layernorm_embedding",
-    "decoder.layers.*.attention.projection": _projections("decoder.layers.*.self_attn"),
-    "decoder.layers.*.attention.output": "decoder.layers.*.self_attn.out_proj",
-    "decoder.layers.*.attention_residual.norm": "decoder.layers.*.self_attn_layer_norm",
-    "decoder.layers.*.cross_attention.projection": _projections("decoder.layers.*.encoder_attn"),
-    "decoder.layers.*.cross_attention.output": "decoder.layers.*.encoder_attn.out_proj",
-    "decoder.layers.*.cross_attention_residual.norm": "decoder.layers.*.encoder_attn_layer_norm",
-    "decoder.layers.*.feed_forward.up": "decoder.layers.*.fc1",
-    "decoder.layers.*.feed_forward.down": "decoder.layers.*.fc2",
-    "decoder.layers.*.feed_forward_residual.norm": "decoder.layers.*.final_layer_norm",
-    "head.vocabulary.weight": "lm_head.weight",
-    "head.vocabulary.bias": "final_logits_bias",
+    "decoder.stack.layers.*.attention.query_key_value": (
+        "decoder.layers.*.self_attn.q_proj",
+        "decoder.layers.*.self_attn.k_proj",
+        "decoder.layers.*.self_attn.v_proj",
+    ),
+    "decoder.stack.layers.*.attention.output": "decoder.layers.*.self_attn.out_proj",
+    "decoder.stack.layers.*.attention_norm": "decoder.layers.*.self_attn_layer_norm",
+    "decoder.stack.layers.*.cross_attention.query": "decoder.layers.*.encoder_attn.q_proj",
+    "decoder.stack.layers.*.cross_attention.key_value": (
+        "decoder.layers.*.encoder_attn.k_proj",
+        "decoder.layers.*.encoder_attn.v_proj",
+    ),
+    "decoder.stack.layers.*.cross_attention.output": "decoder.layers.*.encoder_attn.out_proj",
+    "decoder.stack.layers.*.cross_attention_norm": "decoder.layers.*.encoder_attn_layer_norm",
+    "decoder.stack.layers.*.feed_forward.up": "decoder.layers.*.fc1",
+    "decoder.stack.layers.*.feed_forward.down": "decoder.layers.*.fc2",
+    "decoder.stack.layers.*.feed_forward_norm": "decoder.layers.*.final_layer_norm",
+    "head.projection.weight": "lm_head.weight",
+    "head.projection.bias": "final_logits_bias",
 }
 
-# Our part -> the library's, whose `weight` and `bias` are meant; * stands for the number of a layer. Three
-# names are three matrices that ours holds one below the other. What a model does not have is not looked up.
+# Our module -> the library's, whose `weight` and `bias` are meant; * stands for the number of a layer. Several
+# names are several matrices that ours holds one below the other: query, key and value, or key and value. What a
+# model does not have is not looked up.
 NAMES: dict[str, dict[str, str | tuple[str, ...]]] = {
     "bert": _BERT,
     "distilbert": _DISTILBERT,
@@ -102,7 +113,7 @@ NAMES: dict[str, dict[str, str | tuple[str, ...]]] = {
     "marian": _BART,
 }
 
-# The body's name inside a model with a head; it may be there or not.
+# The base model's name inside a model with a head; it may be there or not.
 PREFIXES = {
     "bert": "bert.",
     "distilbert": "distilbert.",
@@ -123,5 +134,5 @@ LEFT_OUT = {
     "gpt2": ("h.*.attn.bias", "h.*.attn.masked_bias"),  # The causal mask, in older files.
     "llama": ("layers.*.self_attn.rotary_emb.inv_freq",),  # A function of the configuration.
     "bart": ("encoder.version", "decoder.version", "shared.weight"),  # `shared` is used if it is shared.
-    "marian": ("shared.weight",),
+    "marian": ("shared.weight", "*.embed_positions.weight"),  # Sinusoids: a function of the configuration.
 }

@@ -1,12 +1,12 @@
-"""The transformer in parts: layers, encoder, decoder, encoder-decoder and the heads on top.
+"""The transformer, taken apart: layers, encoder, decoder, encoder-decoder, and the heads on top.
 
-`configuration` says what can be chosen, `embedding` and `layers` hold the parts, `bodies` stacks them and
-`heads` makes predictions of what a body gives. Chapter 08 takes it apart; chapters 09, 10, 12, 13 and 14
-train it and decode with it.
+`configuration` says what can be chosen, `embedding` and `layers` hold what models are made of, `models` puts it
+together, `heads` and `pooling` make predictions of what a model gives, and `decoding_state` writes with it,
+token by token. Chapter 08 builds it; chapters 09, 10, 12, 13 and 14 train it and decode with it.
 """
 
-from chapters_src.transformer.bodies import Cache, Decoder, Encoder, EncoderDecoder, LanguageModel, Memory
 from chapters_src.transformer.configuration import Config
+from chapters_src.transformer.decoding_state import DecodingState, start_decoding
 from chapters_src.transformer.embedding import Embedding, sinusoidal_positions
 from chapters_src.transformer.heads import (
     ClassificationHead,
@@ -14,23 +14,27 @@ from chapters_src.transformer.heads import (
     SpanHead,
     TokenClassificationHead,
 )
-from chapters_src.transformer.layers import DecoderLayer, EncoderLayer, FeedForward
+from chapters_src.transformer.layers import FeedForward, TransformerLayer, TransformerStack
+from chapters_src.transformer.models import Decoder, Encoder, EncoderDecoder, LanguageModel, Memory
+from chapters_src.transformer.pooling import mean_pool
 
 __all__ = [
-    "Cache",
     "ClassificationHead",
     "Config",
     "Decoder",
-    "DecoderLayer",
+    "DecodingState",
     "Embedding",
     "Encoder",
     "EncoderDecoder",
-    "EncoderLayer",
     "FeedForward",
     "LanguageModel",
     "LanguageModelHead",
     "Memory",
     "SpanHead",
     "TokenClassificationHead",
+    "TransformerLayer",
+    "TransformerStack",
+    "mean_pool",
     "sinusoidal_positions",
+    "start_decoding",
 ]

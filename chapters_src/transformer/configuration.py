@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
-POSITIONS = ("learned", "sinusoidal", "rotary", "none")
+POSITIONS = ("learned", "sinusoidal", "sinusoidal_concatenated", "rotary", "none")
 ACTIVATIONS = {
     "relu": F.relu,
     "gelu": F.gelu,
@@ -23,24 +23,27 @@ class Config:
 
     The defaults are the parts of the first transformer (Vaswani et al., 2017,
     https://arxiv.org/abs/1706.03762), but for `norm_first`, which makes training steadier (chapter 08), and
-    without its dropout and its scaled embedding.
+    without its dropout.
 
     Raises:
         ValueError: a value that is out of range or does not fit the others.
     """
 
-    vocab_size: int  # Entries of the vocabulary: rows of the embedding.
     d_model: int  # Width: numbers per token between the layers.
     num_layers: int  # Depth.
     num_heads: int  # Attention heads of a layer; each has d_model / num_heads numbers.
     feed_forward_width: int  # Numbers per token inside the feed-forward part, mostly 4 * d_model.
-    max_length: int  # Context: the most tokens of a sequence.
+    vocab_size: int | None = None  # Entries of the vocabulary. None: a stack alone, which takes vectors.
+    max_length: int | None = None  # Context: the most tokens of a sequence. None: likewise.
     num_key_value_heads: int | None = None  # Fewer than num_heads: neighbouring queries share them.
     cross_attention: bool = False  # Whether the layers also attend to what an encoder made.
-    positions: str = "sinusoidal"  # "learned", "sinusoidal", "rotary" (inside attention) or "none".
+    # "learned", "sinusoidal", "sinusoidal_concatenated" (all sines, then all cosines: Marian), "rotary" (inside
+    # attention) or "none".
+    positions: str = "sinusoidal"
     rotary_base: float = 10_000.0  # Larger: rotary positions turn more slowly, for longer contexts.
     num_token_types: int = 0  # BERT tells the first of two texts from the second with 2 of them; 0: none.
-    scale_embedding: bool = False  # Tokens times the root of d_model, else sinusoidal positions drown them.
+    scale_embedding: bool | None = None  # Tokens times the root of d_model. None: with sinusoidal positions,
+    # which are about as long as that root: they drown tokens that start small.
     embedding_norm: bool = False  # A norm between embedding and first layer, as BERT and BART have it.
     norm: str = "layer"  # "layer": LayerNorm; "rms": without mean and bias.
     norm_first: bool = True  # Before each part, and once more at the end; else after each part.
@@ -53,7 +56,8 @@ class Config:
     attention_dropout: float = 0.0  # In training: share of the attention weights that is dropped.
 
     def __post_init__(self) -> None:
-        sizes = ("vocab_size", "d_model", "num_layers", "num_heads", "feed_forward_width", "max_length")
+        sizes = ["d_model", "num_layers", "num_heads", "feed_forward_width"]
+        sizes += [name for name in ("vocab_size", "max_length") if getattr(self, name) is not None]
         for name in sizes:
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} has to be a whole number, at least 1")
@@ -78,10 +82,17 @@ class Config:
             raise ValueError(
                 f"rotary positions turn pairs of numbers: head_dim={self.head_dim} has to be even"
             )
-        if self.positions == "sinusoidal" and self.d_model % 2:
+        if self.positions.startswith("sinusoidal") and self.d_model % 2:
             raise ValueError(
                 f"sinusoidal positions are pairs of numbers: d_model={self.d_model} has to be even"
             )
+
+    @property
+    def scales_embedding(self) -> bool:
+        """Whether tokens are multiplied by the root of d_model."""
+        if self.scale_embedding is None:
+            return self.positions.startswith("sinusoidal")
+        return self.scale_embedding
 
     @property
     def head_dim(self) -> int:

@@ -12,7 +12,7 @@ from chapters_src.transformer.configuration import Config
 from chapters_src.transformer.layers import make_norm
 
 
-def sinusoidal_positions(max_length: int, d_model: int) -> Tensor:
+def sinusoidal_positions(max_length: int, d_model: int, *, concatenated: bool = False) -> Tensor:
     """Give each position a pattern of sines and cosines, from fast to slow: section 3.5.
 
     Vaswani et al. (2017), https://arxiv.org/abs/1706.03762. Sines stand at even places, cosines at odd ones.
@@ -20,6 +20,7 @@ def sinusoidal_positions(max_length: int, d_model: int) -> Tensor:
     Args:
         max_length: how many positions.
         d_model: numbers per position, even.
+        concatenated: all sines first and then all cosines, as Marian has them.
 
     Returns:
         (max_length, d_model), values from -1 to 1.
@@ -32,6 +33,8 @@ def sinusoidal_positions(max_length: int, d_model: int) -> Tensor:
     positions = torch.arange(max_length, dtype=torch.float64)[:, None]
     frequencies = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angles = positions * frequencies  # (max_length, D/2)
+    if concatenated:
+        return torch.cat([angles.sin(), angles.cos()], dim=-1).float()
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
 
 
@@ -42,19 +45,27 @@ class Embedding(nn.Module):
 
     Args:
         config: says which tables there are. Rotary positions are no table; they are inside attention.
+
+    Raises:
+        ValueError: the configuration has no vocabulary or no context.
     """
+
+    sinusoids: Tensor | None
 
     def __init__(self, config: Config) -> None:
         super().__init__()
+        if config.vocab_size is None or config.max_length is None:
+            raise ValueError(
+                f"vocab_size={config.vocab_size}, max_length={config.max_length}: an embedding needs both; for "
+                "vectors without a vocabulary there is TransformerStack"
+            )
         self.max_length = config.max_length
-        self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
+        self.scale = math.sqrt(config.d_model) if config.scales_embedding else 1.0
         self.tokens = nn.Embedding(config.vocab_size, config.d_model)
         self.positions = self.types = None
         if config.positions == "learned":
             self.positions = nn.Embedding(config.max_length, config.d_model)
-        elif config.positions == "sinusoidal":
-            table = sinusoidal_positions(config.max_length, config.d_model)
-            self.positions = nn.Embedding.from_pretrained(table, freeze=True)
+        self.register_buffer("sinusoids", _sinusoids(config), persistent=False)
         if config.num_token_types:
             self.types = nn.Embedding(config.num_token_types, config.d_model)
         self.norm = make_norm(config) if config.embedding_norm else nn.Identity()
@@ -62,6 +73,10 @@ class Embedding(nn.Module):
 
     def forward(self, ids: Tensor, positions: Tensor, token_types: Tensor | None = None) -> Tensor:
         """Embed a batch.
+
+        An id that is not in the vocabulary, or a position beyond the context, is PyTorch's error or a stopped
+        kernel of the graphics card, because a forward looks at shapes only; where batches and decoding states
+        are made, ids are checked.
 
         Args:
             ids: (B, T).
@@ -72,38 +87,41 @@ class Embedding(nn.Module):
             (B, T, D).
 
         Raises:
-            ValueError: shapes do not fit, an id is not in the vocabulary, a position not in the context, or a
-                type is not known.
+            ValueError: shapes or types do not fit.
         """
         self._check(ids, positions, token_types)
-        embedded = self.tokens(ids) * self.scale  # (B, T, D)
+        embedded = self.tokens(ids)  # (B, T, D)
+        if self.scale != 1.0:
+            embedded = embedded * self.scale
         if self.positions is not None:
             embedded = embedded + self.positions(positions)
+        if self.sinusoids is not None:
+            embedded = embedded + self.sinusoids[positions]
         if self.types is not None:
             embedded = embedded + self.types(torch.zeros_like(ids) if token_types is None else token_types)
         return self.dropout(self.norm(embedded))
 
     def _check(self, ids: Tensor, positions: Tensor, token_types: Tensor | None) -> None:
-        if positions.shape not in (ids.shape, (1, ids.size(1))):
+        for name, numbers in (("ids", ids), ("positions", positions)):
+            if numbers.ndim != 2 or numbers.is_floating_point() or numbers.size(1) != ids.size(1):
+                raise ValueError(
+                    f"{name} {tuple(numbers.shape)}, {numbers.dtype}: whole numbers (batch, tokens) are needed, "
+                    f"and a position for each of the ids {tuple(ids.shape)}"
+                )
+        if positions.size(0) not in (1, ids.size(0)):
             raise ValueError(
                 f"positions {tuple(positions.shape)} for ids {tuple(ids.shape)}: one for each token is needed"
             )
-        _check_range("id", ids, self.tokens.num_embeddings, "were they made by this model's tokenizer?")
-        _check_range("position", positions, self.max_length, "cut the text, or make max_length larger")
-        if token_types is None:
-            return
-        if self.types is None or token_types.shape != ids.shape:
+        if token_types is not None and (self.types is None or token_types.shape != ids.shape):
             count = 0 if self.types is None else self.types.num_embeddings
             raise ValueError(
                 f"token_types {tuple(token_types.shape)} for ids {tuple(ids.shape)} and "
                 f"num_token_types={count}: one for each token is needed, and none for a model without types"
             )
-        _check_range("token type", token_types, self.types.num_embeddings, "number the texts from 0")
 
 
-def _check_range(name: str, values: Tensor, count: int, way_out: str) -> None:
-    """Say which value a table of so many rows does not have; the lookup itself does not say it."""
-    lowest, highest = torch.stack(values.aminmax()).tolist()
-    if lowest < 0 or highest >= count:
-        wrong = lowest if lowest < 0 else highest
-        raise ValueError(f"{name} {wrong} is not in 0 ... {count - 1}: {way_out}")
+def _sinusoids(config: Config) -> Tensor | None:
+    if not config.positions.startswith("sinusoidal"):
+        return None
+    concatenated = config.positions == "sinusoidal_concatenated"
+    return sinusoidal_positions(config.max_length, config.d_model, concatenated=concatenated)

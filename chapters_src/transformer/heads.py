@@ -1,4 +1,4 @@
-"""What is put on a body: from hidden states to predictions.
+"""What is put on a model's hidden states to make predictions of them.
 
 Shapes: B sequences, T tokens, D = d_model, C classes, V = vocab_size.
 """
@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from chapters_src.features import mean_pool
+from chapters_src.transformer.pooling import mean_pool
 
 
 class ClassificationHead(nn.Module):
@@ -23,22 +23,22 @@ class ClassificationHead(nn.Module):
     def __init__(self, d_model: int, num_classes: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.classes = nn.Linear(d_model, num_classes)
+        self.projection = nn.Linear(d_model, num_classes)
 
-    def forward(self, hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
+    def forward(self, hidden_states: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Compute the logits of the classes.
 
         Args:
             hidden_states: (B, T, D).
-            attention_mask: 1 for a token, 0 for padding, (B, T).
+            attention_mask: 1 for a token, 0 for padding, (B, T); None: there is no padding.
 
         Returns:
-            (B, C).
+            (B, C); NaN for a sequence without tokens.
 
         Raises:
-            ValueError: the shapes do not fit, or a sequence has no tokens.
+            ValueError: the shapes do not fit, or the mask is of floating point.
         """
-        return self.classes(self.dropout(mean_pool(hidden_states, attention_mask)))
+        return self.projection(self.dropout(mean_pool(hidden_states, attention_mask)))
 
 
 class TokenClassificationHead(nn.Module):
@@ -53,11 +53,11 @@ class TokenClassificationHead(nn.Module):
     def __init__(self, d_model: int, num_classes: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.classes = nn.Linear(d_model, num_classes)
+        self.projection = nn.Linear(d_model, num_classes)
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         """Compute the logits of the classes: (B, T, D) -> (B, T, C)."""
-        return self.classes(self.dropout(hidden_states))
+        return self.projection(self.dropout(hidden_states))
 
 
 class SpanHead(nn.Module):
@@ -71,7 +71,7 @@ class SpanHead(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
-        self.ends = nn.Linear(d_model, 2)
+        self.projection = nn.Linear(d_model, 2)
 
     def forward(self, hidden_states: Tensor, may_answer: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the logits of each token as the first and as the last of the answer.
@@ -85,17 +85,15 @@ class SpanHead(nn.Module):
             Two tensors (B, T): start and end. What may not be in the answer has minus infinity.
 
         Raises:
-            ValueError: `may_answer` is not boolean or has another shape, or leaves no token.
+            ValueError: `may_answer` is not boolean or has another shape.
         """
         if may_answer.dtype != torch.bool or may_answer.shape != hidden_states.shape[:2]:
             raise ValueError(
                 f"may_answer is {may_answer.dtype} {tuple(may_answer.shape)}: boolean "
                 f"{tuple(hidden_states.shape[:2])} is needed"
             )
-        if not may_answer.any(dim=1).all():
-            row = int((~may_answer.any(dim=1)).nonzero()[0])
-            raise ValueError(f"row {row} of the batch has no token that may be in the answer")
-        start, end = self.ends(hidden_states).masked_fill(~may_answer[..., None], -math.inf).unbind(dim=-1)
+        logits = self.projection(hidden_states).masked_fill(~may_answer[..., None], -math.inf)  # (B, T, 2)
+        start, end = logits.unbind(dim=-1)
         return start, end
 
 
@@ -112,8 +110,8 @@ class LanguageModelHead(nn.Module):
 
     def __init__(self, d_model: int, vocab_size: int, *, bias: bool) -> None:
         super().__init__()
-        self.vocabulary = nn.Linear(d_model, vocab_size, bias=bias)
-        nn.init.normal_(self.vocabulary.weight, std=0.02)
+        self.projection = nn.Linear(d_model, vocab_size, bias=bias)
+        nn.init.normal_(self.projection.weight, std=0.02)
 
     def tie(self, embedding: nn.Embedding) -> None:
         """Use the matrix of an embedding: one tensor, trained by both.
@@ -124,13 +122,13 @@ class LanguageModelHead(nn.Module):
         Raises:
             ValueError: the embedding has another shape.
         """
-        if embedding.weight.shape != self.vocabulary.weight.shape:
+        if embedding.weight.shape != self.projection.weight.shape:
             raise ValueError(
-                f"embedding {tuple(embedding.weight.shape)}, head {tuple(self.vocabulary.weight.shape)}: "
+                f"embedding {tuple(embedding.weight.shape)}, head {tuple(self.projection.weight.shape)}: "
                 "only matrices of the same shape can be tied"
             )
-        self.vocabulary.weight = embedding.weight
+        self.projection.weight = embedding.weight
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         """Compute the logits: (B, T, D) -> (B, T, V)."""
-        return self.vocabulary(hidden_states)
+        return self.projection(hidden_states)

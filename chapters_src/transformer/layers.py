@@ -1,12 +1,19 @@
-"""The layers that are stacked, and the parts they are made of.
+"""The layer, the parts that it is made of, and the stack of layers: from vectors to vectors.
 
-Shapes: B sequences, T tokens, S tokens of the encoder, D = d_model.
+Nothing here knows of a vocabulary, so a stack takes the patches of a picture as well as embedded tokens.
+
+Shapes: B sequences, T tokens, S tokens of the memory, D = d_model.
 """
+
+from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from chapters_src.attention import KeyValueCache, MultiHeadAttention, RotaryPositions
+from chapters_src.attention import CrossAttention, KeyValueCache, Mask, MultiHeadAttention, rotary_angles
 from chapters_src.transformer.configuration import ACTIVATIONS, NORMS, Config
+
+Angles = tuple[Tensor, Tensor]
+LayerMemory = Tensor | tuple[Tensor, Tensor]  # States, or the keys and values that a layer made of them.
 
 
 def make_norm(config: Config) -> nn.Module:
@@ -18,16 +25,13 @@ def make_norm(config: Config) -> nn.Module:
     return NORMS[config.norm](config.d_model, eps=config.norm_epsilon)
 
 
-def make_attention(config: Config, rotary: bool) -> MultiHeadAttention:
-    """Make the attention of a layer, with rotary positions if they are asked for and configured."""
-    turns = rotary and config.positions == "rotary"
-    return MultiHeadAttention(
+def _make_attention(kind: type[MultiHeadAttention | CrossAttention], config: Config) -> nn.Module:
+    return kind(
         config.d_model,
         config.num_heads,
         num_key_value_heads=config.num_key_value_heads,
         bias=config.bias,
         dropout=config.attention_dropout,
-        rotary=RotaryPositions(config.head_dim, config.rotary_base) if turns else None,
     )
 
 
@@ -57,125 +61,135 @@ class FeedForward(nn.Module):
         return self.down(self.activation(self.gate(hidden_states)) * wide)
 
 
-class Residual(nn.Module):
-    """What surrounds each part of a layer: a norm, dropout, and the path past the part.
+class TransformerLayer(nn.Module):
+    """Attention, attention to a memory if it is configured, and the feed-forward network.
 
-    `norm_first` (pre-norm): x + part(norm(x)). Otherwise (post-norm): norm(x + part(x)). Xiong et al. (2020),
-    https://arxiv.org/abs/2002.04745, compare the two.
+    Vaswani et al. (2017), section 3.1. What the mask lets through makes it the layer of an encoder (everything)
+    or of a decoder (causal). `norm_first` is compared by Xiong et al. (2020), https://arxiv.org/abs/2002.04745.
+
+    Args:
+        config: its sizes, kinds and `cross_attention` count here.
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.norm_first = config.norm_first
-        self.norm = make_norm(config)
+        self.attention = _make_attention(MultiHeadAttention, config)
+        self.attention_norm = make_norm(config)
+        self.cross_attention = None
+        if config.cross_attention:
+            self.cross_attention = _make_attention(CrossAttention, config)
+            self.cross_attention_norm = make_norm(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_norm = make_norm(config)
         self.dropout = nn.Dropout(config.dropout)
 
-    def before(self, hidden_states: Tensor) -> Tensor:
-        """Give what the part sees."""
-        return self.norm(hidden_states) if self.norm_first else hidden_states
+    def forward(
+        self,
+        hidden_states: Tensor,
+        mask: Mask,
+        *,
+        angles: Angles | None = None,
+        memory: LayerMemory | None = None,
+        memory_mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
+        """Mix the tokens, collect from the memory, then change each token by itself.
 
-    def after(self, hidden_states: Tensor, change: Tensor) -> Tensor:
-        """Add what the part made to what came in."""
-        total = hidden_states + self.dropout(change)
-        return total if self.norm_first else self.norm(total)
+        Args:
+            hidden_states: (B, T, D).
+            mask: among the tokens of `hidden_states` (and those in the cache): None, "causal", or boolean,
+                True for "may attend", a shape that broadcasts to (B, H, T, T with those in the cache).
+            angles: for rotary positions.
+            memory: with cross-attention: what an encoder made, (B, S, D), or the keys and values that
+                `cross_attention` made of it.
+            memory_mask: boolean, broadcasts to (B, H, T, S); None: all of the memory may be looked at.
+            cache: of self-attention.
+
+        Returns:
+            (B, T, D).
+
+        Raises:
+            ValueError: the memory is missing or not wanted, or shapes do not fit.
+        """
+        if (memory is None) != (self.cross_attention is None):
+            wanted = "missing" if memory is None else "not wanted"
+            raise ValueError(f"memory is {wanted}: cross_attention={self.cross_attention is not None}")
+        x, drop = hidden_states, self.dropout if self.dropout.training else _as_it_is
+        if self.norm_first:  # pre-norm: x + part(norm(x))
+            x = x + drop(self.attention(self.attention_norm(x), mask, angles=angles, cache=cache))
+            if self.cross_attention is not None:
+                x = x + drop(self.cross_attention(self.cross_attention_norm(x), memory, memory_mask))
+            return x + drop(self.feed_forward(self.feed_forward_norm(x)))
+        # post-norm: norm(x + part(x))
+        x = self.attention_norm(x + drop(self.attention(x, mask, angles=angles, cache=cache)))
+        if self.cross_attention is not None:
+            x = self.cross_attention_norm(x + drop(self.cross_attention(x, memory, memory_mask)))
+        return self.feed_forward_norm(x + drop(self.feed_forward(x)))
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention, then the feed-forward part. With a causal mask this is also the layer of a GPT.
+def _as_it_is(x: Tensor) -> Tensor:
+    """Stand in for dropout after training, where a call of the module for nothing would cost time."""
+    return x
 
-    Vaswani et al. (2017), section 3.1.
+
+class TransformerStack(nn.Module):
+    """Layers one on top of the other, and for pre-norm one more norm at the end.
+
+    Args:
+        config: needs neither `vocab_size` nor `max_length`.
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.attention = make_attention(config, rotary=True)
-        self.attention_residual = Residual(config)
-        self.feed_forward = FeedForward(config)
-        self.feed_forward_residual = Residual(config)
+        self.config = config
+        self.layers = nn.ModuleList(TransformerLayer(config) for _ in range(config.num_layers))
+        self.norm = make_norm(config) if config.norm_first else nn.Identity()
 
     def forward(
         self,
         hidden_states: Tensor,
-        mask: Tensor | None,
+        mask: Mask,
         *,
         positions: Tensor | None = None,
-        cache: KeyValueCache | None = None,
+        memory: Tensor | Sequence[LayerMemory] | None = None,
+        memory_mask: Tensor | None = None,
+        caches: Sequence[KeyValueCache] | None = None,
     ) -> Tensor:
-        """Mix the tokens, then change each by itself.
+        """Go through all layers.
 
         Args:
             hidden_states: (B, T, D).
-            mask: boolean, True for "may attend", a shape that broadcasts to (B, H, T, S); None: all may.
-            positions: for rotary positions, (B, T) or (1, T).
-            cache: of this layer's self-attention.
+            mask: as for `TransformerLayer`.
+            positions: whole numbers, (B, T) or (1, T). Rotary positions need them; for others they are in
+                `hidden_states` already, and not looked at.
+            memory: with cross-attention: (B, S, D), or for each layer the keys and values that it made.
+            memory_mask: as for `TransformerLayer`.
+            caches: one for each layer.
 
         Returns:
             (B, T, D).
+
+        Raises:
+            ValueError: positions or a memory are missing, a memory is not wanted, or shapes do not fit.
         """
-        hidden_states = _attend(self, hidden_states, mask, positions, cache)
-        residual = self.feed_forward_residual
-        return residual.after(hidden_states, self.feed_forward(residual.before(hidden_states)))
-
-
-class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to what the encoder made, then the feed-forward part.
-
-    Vaswani et al. (2017), section 3.1.
-    """
-
-    def __init__(self, config: Config) -> None:
-        super().__init__()
-        self.attention = make_attention(config, rotary=True)
-        self.attention_residual = Residual(config)
-        self.cross_attention = make_attention(config, rotary=False)
-        self.cross_attention_residual = Residual(config)
-        self.feed_forward = FeedForward(config)
-        self.feed_forward_residual = Residual(config)
-
-    def forward(
-        self,
-        hidden_states: Tensor,
-        mask: Tensor | None,
-        memory: Tensor,
-        memory_mask: Tensor | None,
-        *,
-        positions: Tensor | None = None,
-        cache: KeyValueCache | None = None,
-        cross_cache: KeyValueCache | None = None,
-    ) -> Tensor:
-        """Mix the tokens, collect from the encoder, then change each token by itself.
-
-        Args:
-            hidden_states: (B, T, D).
-            mask: among the decoder's own tokens: boolean, True for "may attend", a shape that broadcasts to
-                (B, H, T, T with those in the cache); None: all may.
-            memory: what the encoder made, (B, S, D).
-            memory_mask: likewise, broadcasts to (B, H, T, S).
-            positions: for rotary positions, (B, T) or (1, T).
-            cache: of this layer's self-attention.
-            cross_cache: of this layer's attention to the encoder.
-
-        Returns:
-            (B, T, D).
-        """
-        hidden_states = _attend(self, hidden_states, mask, positions, cache)
-        residual = self.cross_attention_residual
-        collected = self.cross_attention(
-            residual.before(hidden_states), memory_mask, memory=memory, cache=cross_cache
-        )
-        hidden_states = residual.after(hidden_states, collected)
-        residual = self.feed_forward_residual
-        return residual.after(hidden_states, self.feed_forward(residual.before(hidden_states)))
-
-
-def _attend(
-    layer: EncoderLayer | DecoderLayer,
-    hidden_states: Tensor,
-    mask: Tensor | None,
-    positions: Tensor | None,
-    cache: KeyValueCache | None,
-) -> Tensor:
-    residual, attention = layer.attention_residual, layer.attention
-    turning = positions if attention.rotary is not None else None
-    change = attention(residual.before(hidden_states), mask, positions=turning, cache=cache)
-    return residual.after(hidden_states, change)
+        angles = None
+        if self.config.positions == "rotary":
+            if positions is None or positions.ndim != 2 or positions.size(1) != hidden_states.size(1):
+                given = None if positions is None else tuple(positions.shape)
+                raise ValueError(
+                    f"positions={given}: rotary positions need those of the tokens, "
+                    f"({hidden_states.size(0)}, {hidden_states.size(1)}) or (1, {hidden_states.size(1)})"
+                )
+            angles = rotary_angles(positions, self.config.head_dim, self.config.rotary_base)
+            angles = tuple(part.to(hidden_states.dtype) for part in angles)
+        for i, layer in enumerate(self.layers):
+            hidden_states = layer(
+                hidden_states,
+                mask,
+                angles=angles,
+                memory=memory[i] if isinstance(memory, Sequence) else memory,
+                memory_mask=memory_mask,
+                cache=None if caches is None else caches[i],
+            )
+        return self.norm(hidden_states)

@@ -1,12 +1,12 @@
-"""From a configuration of the Transformers library to a model of ours, whose weights are still random.
+"""From a configuration of the Transformers library to a model of ours with random weights, and back.
 
-Whatever the library can be told and ours cannot is refused here, by name.
+Whatever one side can be told and the other cannot is refused here, by name.
 """
 
 from collections.abc import Callable
 
 from torch import nn
-from transformers import PretrainedConfig
+from transformers import BertConfig, GPT2Config, LlamaConfig, PretrainedConfig
 
 from chapters_src.transformer import Config, Encoder, EncoderDecoder, LanguageModel
 
@@ -18,6 +18,7 @@ _ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
 }
+_LIBRARY_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 
 
 def _bert(config: PretrainedConfig) -> Encoder:
@@ -144,8 +145,7 @@ def _bart_stack(config: PretrainedConfig, side: str, vocab_size: int) -> Config:
         feed_forward_width=getattr(config, f"{side}_ffn_dim"),
         max_length=config.max_position_embeddings,
         cross_attention=side == "decoder",
-        # Marian's table is poured over ours: it has all sines in the first half, all cosines in the second.
-        positions="learned" if is_bart else "sinusoidal",
+        positions="learned" if is_bart else "sinusoidal_concatenated",
         scale_embedding=config.scale_embedding,
         embedding_norm=is_bart,
         norm_first=False,
@@ -164,6 +164,106 @@ BUILDERS: dict[str, Callable[[PretrainedConfig], nn.Module]] = {
     "bart": _bart,
     "marian": _marian,
 }
+
+
+def library_config(model: Encoder | LanguageModel) -> PretrainedConfig:
+    """Give the configuration of the library's model that computes the same.
+
+    Args:
+        model: an encoder of BERT's kind, or a language model of GPT-2's or Llama's.
+
+    Returns:
+        A `BertConfig`, `GPT2Config` or `LlamaConfig`.
+
+    Raises:
+        TypeError: another model.
+        ValueError: settings that none of these has; the message names them.
+    """
+    if not isinstance(model, Encoder | LanguageModel):
+        raise TypeError(f"{type(model).__name__}: only an Encoder or a LanguageModel can be exported")
+    config = model.config
+    if isinstance(model, Encoder):
+        return _to_bert(config)
+    return _to_llama(config) if config.positions == "rotary" else _to_gpt2(config)
+
+
+def _to_bert(config: Config) -> BertConfig:
+    _has_only(
+        "BERT", config, positions="learned", norm="layer", norm_first=False, embedding_norm=True, gated=False,
+        bias=True, scales_embedding=False, num_key_value_heads=(None, config.num_heads),
+    )  # fmt: skip
+    return BertConfig(
+        vocab_size=config.vocab_size,
+        hidden_size=config.d_model,
+        num_hidden_layers=config.num_layers,
+        num_attention_heads=config.num_heads,
+        intermediate_size=config.feed_forward_width,
+        max_position_embeddings=config.max_length,
+        type_vocab_size=max(config.num_token_types, 1),  # BERT always has types: one of zeros is none.
+        layer_norm_eps=config.norm_epsilon,
+        hidden_act=_LIBRARY_ACTIVATIONS[config.activation],
+        hidden_dropout_prob=config.dropout,
+        attention_probs_dropout_prob=config.attention_dropout,
+    )
+
+
+def _to_gpt2(config: Config) -> GPT2Config:
+    _has_only(
+        "GPT-2", config, positions="learned", norm="layer", norm_first=True, embedding_norm=False, gated=False,
+        bias=True, scales_embedding=False, num_key_value_heads=(None, config.num_heads), num_token_types=0,
+    )  # fmt: skip
+    return GPT2Config(
+        vocab_size=config.vocab_size,
+        n_embd=config.d_model,
+        n_layer=config.num_layers,
+        n_head=config.num_heads,
+        n_inner=config.feed_forward_width,
+        n_positions=config.max_length,
+        layer_norm_epsilon=config.norm_epsilon,
+        activation_function=_LIBRARY_ACTIVATIONS[config.activation],
+        tie_word_embeddings=config.tie_weights,
+        resid_pdrop=config.dropout,
+        embd_pdrop=config.dropout,
+        attn_pdrop=config.attention_dropout,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+
+
+def _to_llama(config: Config) -> LlamaConfig:
+    _has_only(
+        "Llama", config, positions="rotary", norm="rms", norm_first=True, embedding_norm=False, gated=True,
+        scales_embedding=False, num_token_types=0, dropout=0.0,
+    )  # fmt: skip
+    return LlamaConfig(
+        vocab_size=config.vocab_size,
+        hidden_size=config.d_model,
+        num_hidden_layers=config.num_layers,
+        num_attention_heads=config.num_heads,
+        num_key_value_heads=config.num_key_value_heads,
+        intermediate_size=config.feed_forward_width,
+        max_position_embeddings=config.max_length,
+        rope_parameters={"rope_type": "default", "rope_theta": config.rotary_base},
+        rms_norm_eps=config.norm_epsilon,
+        hidden_act=_LIBRARY_ACTIVATIONS[config.activation],
+        attention_bias=config.bias,
+        mlp_bias=config.bias,
+        tie_word_embeddings=config.tie_weights,
+        attention_dropout=config.attention_dropout,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+
+
+def _has_only(kind: str, config: Config, **known: object) -> None:
+    """Refuse settings of ours that the library's kind of model does not have."""
+    for name, value in known.items():
+        allowed = value if isinstance(value, tuple) else (value,)
+        if getattr(config, name) not in allowed:
+            raise ValueError(
+                f"{name}={getattr(config, name)!r} cannot be exported: models of {kind}'s kind have only "
+                f"{name}={allowed[-1]!r}"
+            )
 
 
 def _only(config: PretrainedConfig, **known: object) -> None:

@@ -1,4 +1,4 @@
-"""Copying the library's weights to their places in our modules, and telling what does not fit."""
+"""The library's weights into our modules and back, telling what does not fit."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,15 +6,16 @@ from fnmatch import fnmatchcase
 
 import torch
 from torch import Tensor, nn
-from transformers import PretrainedConfig
+from transformers import BertModel, GPT2LMHeadModel, LlamaForCausalLM, PretrainedConfig, PreTrainedModel
 
-from chapters_src.attention import MultiHeadAttention
+from chapters_src.pretrained.configurations import BUILDERS, library_config
 from chapters_src.pretrained.names import LEFT_OUT, NAMES, PREFIXES
-from chapters_src.pretrained.shapes import BUILDERS
-from chapters_src.transformer import EncoderDecoder, sinusoidal_positions
+from chapters_src.transformer import Encoder, EncoderDecoder, LanguageModel
 
 # Our names of an embedding that both stacks use; the library may call it `shared`.
 _SHARED = {"encoder.embedding.tokens.weight", "decoder.embedding.tokens.weight"}
+
+_CLASSES = {"bert": BertModel, "gpt2": GPT2LMHeadModel, "llama": LlamaForCausalLM}
 
 
 def from_library(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> nn.Module:
@@ -25,8 +26,8 @@ def from_library(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> nn.
 
     Args:
         config: the library's configuration; `model_type` is one of those in `NAMES`.
-        tensors: the weights by the library's names, as `state_dict()` gives them, of the body or of the model
-            with its language-model head. What `LEFT_OUT` lists may be there and is not used.
+        tensors: the weights by the library's names, as `state_dict()` gives them, of the base model or of the
+            one with its language-model head. What `LEFT_OUT` lists may be there and is not used.
 
     Returns:
         An `Encoder` (BERT, DistilBERT), a `LanguageModel` (GPT-2, Llama) or an `EncoderDecoder` (BART,
@@ -39,8 +40,36 @@ def from_library(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> nn.
     if config.model_type not in BUILDERS:
         raise ValueError(f"model_type={config.model_type!r}: known are {', '.join(BUILDERS)}")
     model = BUILDERS[config.model_type](config)
-    _pour(model, config, _by_bare_name(config, tensors))
+    _copy(model, config, _by_bare_name(config, tensors))
     return model.eval()
+
+
+def to_library(model: Encoder | LanguageModel) -> PreTrainedModel:
+    """Make the model of the Transformers library that computes what a model of ours computes.
+
+    Args:
+        model: an encoder of BERT's kind, or a language model of GPT-2's or Llama's.
+
+    Returns:
+        A `BertModel`, `GPT2LMHeadModel` or `LlamaForCausalLM` with copies of the weights, in evaluation mode.
+        A `BertModel` comes without its pooler, which ours does not have.
+
+    Raises:
+        TypeError: another model.
+        ValueError: settings that the library's models do not have.
+    """
+    config = library_config(model)
+    options = {"add_pooling_layer": False} if config.model_type == "bert" else {}
+    theirs = _CLASSES[config.model_type](config, **options)
+    tensors = _by_bare_name(config, theirs.state_dict())  # Views of their parameters.
+    with torch.no_grad():
+        for _, place, names in _places(model, config.model_type):
+            for name in names:
+                if name in tensors:
+                    _in_our_form(config.model_type, name, tensors[name]).copy_(place)
+        if config.model_type == "bert" and model.config.num_token_types == 0:
+            theirs.embeddings.token_type_embeddings.weight.zero_()
+    return theirs.eval()
 
 
 def _by_bare_name(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -57,9 +86,9 @@ def _by_bare_name(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> di
     return bare
 
 
-def _pour(model: nn.Module, config: PretrainedConfig, tensors: dict[str, Tensor]) -> None:
+def _copy(model: nn.Module, config: PretrainedConfig, tensors: dict[str, Tensor]) -> None:
     """Copy each tensor to its place in the model, and name all that do not fit."""
-    tensors = _computed(model, config) | tensors
+    tensors = _computed(model) | tensors
     used, problems = set(), []
     for ours, place, names in _places(model, config.model_type):
         present = [name for name in names if name in tensors]
@@ -90,16 +119,11 @@ def _pour(model: nn.Module, config: PretrainedConfig, tensors: dict[str, Tensor]
         )
 
 
-def _computed(model: nn.Module, config: PretrainedConfig) -> dict[str, Tensor]:
+def _computed(model: nn.Module) -> dict[str, Tensor]:
     """Give what the library computes where a file does not have it."""
     if not isinstance(model, EncoderDecoder):
         return {}
-    computed = {"final_logits_bias": torch.zeros(1, model.decoder.config.vocab_size)}
-    if config.model_type == "marian":
-        table = sinusoidal_positions(config.max_position_embeddings, config.d_model)
-        halves = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)  # All sines, then all cosines.
-        computed |= {f"{side}.embed_positions.weight": halves for side in ("encoder", "decoder")}
-    return computed
+    return {"final_logits_bias": torch.zeros(1, model.decoder.config.vocab_size)}
 
 
 def _places(model: nn.Module, model_type: str) -> Iterator[tuple[str, Tensor, list[str]]]:
@@ -109,12 +133,13 @@ def _places(model: nn.Module, model_type: str) -> Iterator[tuple[str, Tensor, li
         names_of.setdefault(parameter, []).append(name)
     for parameter, ours in names_of.items():
         theirs = [_theirs(NAMES[model_type], name) for name in ours]
-        if len(theirs[0]) > 1:  # One of our tensors, several of theirs: query, key, value.
+        if (
+            len(theirs[0]) > 1
+        ):  # One of our tensors, several of theirs: query, key and value, or key and value.
             attention = model.get_submodule(ours[0].rsplit(".", 2)[0])
-            assert isinstance(attention, MultiHeadAttention)
-            groups = attention.num_key_value_heads
-            rows = [heads * attention.head_dim for heads in (attention.num_heads, groups, groups)]
-            for place, name in zip(parameter.split(rows), theirs[0], strict=True):
+            rows = attention.num_key_value_heads * attention.head_dim
+            parts = [parameter.size(0) - 2 * rows, rows, rows][-len(theirs[0]) :]
+            for place, name in zip(parameter.split(parts), theirs[0], strict=True):
                 yield ours[0], place, [name]
         else:
             shared = ["shared.weight"] if _SHARED.issubset(ours) else []
@@ -122,17 +147,17 @@ def _places(model: nn.Module, model_type: str) -> Iterator[tuple[str, Tensor, li
 
 
 def _theirs(names: Mapping[str, str | tuple[str, ...]], ours: str) -> list[str]:
-    """Translate the name of one of our tensors: a row for it alone, or the row of its part."""
+    """Translate the name of one of our tensors: a row for it alone, or the row of its module."""
     layer = re.search(r"\.(\d+)\.", ours)
     general = re.sub(r"\.\d+\.", ".*.", ours)
-    part, kind = general.rsplit(".", 1)
-    theirs, ending = (names[general], "") if general in names else (names[part], f".{kind}")
+    module, kind = general.rsplit(".", 1)
+    theirs, ending = (names[general], "") if general in names else (names[module], f".{kind}")
     several = (theirs,) if isinstance(theirs, str) else theirs
     return [name.replace("*", layer[1] if layer else "") + ending for name in several]
 
 
 def _in_our_form(model_type: str, name: str, tensor: Tensor) -> Tensor:
-    """Undo what the library keeps differently."""
+    """Undo what the library keeps differently: a view of the same numbers."""
     if model_type == "gpt2" and name.startswith("h.") and tensor.ndim == 2:
         return tensor.t()  # GPT-2's matrices are (inputs, outputs), those of nn.Linear (outputs, inputs).
     if model_type == "bart" and name.endswith("embed_positions.weight") and tensor.ndim == 2:
