@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from chapters_src.transformer import Config, Decoder, DecoderLayer, Encoder, EncoderDecoder, LanguageModel
+from chapters_src.transformer import Config, Decoder, Encoder, EncoderDecoder, LanguageModel
 
 VOCAB_SIZE = 23
 POSITIONS = ["learned", "sinusoidal", "rotary", "none"]
@@ -76,7 +76,7 @@ def copy_weights(ours, theirs):
     pairs = {theirs.linear1: ours.feed_forward.up, theirs.linear2: ours.feed_forward.down}
     residuals = [ours.attention_residual, ours.feed_forward_residual]
     attentions = {theirs.self_attn: ours.attention}
-    if isinstance(ours, DecoderLayer):
+    if ours.cross_attention:
         attentions[theirs.multihead_attn] = ours.cross_attention
         residuals.insert(1, ours.cross_attention_residual)
     for number, residual in enumerate(residuals, start=1):

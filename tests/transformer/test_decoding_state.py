@@ -1,0 +1,354 @@
+"""The decoding state against `generate()`, token for token, and against computing everything anew."""
+
+import random
+
+import pytest
+import torch
+from searches import beam_search, greedy
+from small_models import KINDS, POSITIONS, language_model, padded, random_ids, translator
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MarianConfig,
+    MarianMTModel,
+)
+from transformers.utils import logging
+
+from chapters_src.pretrained import from_library
+from chapters_src.transformer import start_decoding
+
+each_kind = pytest.mark.parametrize("changes", list(KINDS.values()), ids=list(KINDS))
+all_positions = pytest.mark.parametrize("positions", POSITIONS)
+ROWS = [random_ids(length, seed=length) for length in (6, 1, 4)]
+VOCAB_SIZE, START, PADDING, END = 40, 2, 1, 3
+NEW_TOKENS = 12
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quiet():
+    """The library writes about settings that tiny models do not have."""
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    yield
+    logging.set_verbosity(before)
+
+
+def ones(ids):
+    return torch.ones_like(ids)
+
+
+def close(one, other):
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
+
+
+# The library's models, and ours with their weights, against `generate()`
+
+IDS = {"pad_token_id": PADDING, "bos_token_id": None, "eos_token_id": END}
+SIDES = {
+    f"{side}_{name}": value
+    for side in ("encoder", "decoder")
+    for name, value in {"layers": 2, "attention_heads": 3, "ffn_dim": 16}.items()
+}
+TRANSLATOR = SIDES | {
+    "d_model": 12, "max_position_embeddings": 40, "decoder_start_token_id": START, "forced_eos_token_id": None,
+}  # fmt: skip
+CONFIGS = {
+    "gpt2": (GPT2LMHeadModel, GPT2Config, {"n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 40}),
+    "llama": (
+        LlamaForCausalLM,
+        LlamaConfig,
+        {
+            "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1,
+            "intermediate_size": 16, "max_position_embeddings": 40,
+        },
+    ),
+    "bart": (BartForConditionalGeneration, BartConfig, TRANSLATOR),
+    "marian": (MarianMTModel, MarianConfig, TRANSLATOR | {"share_encoder_decoder_embeddings": False}),
+}  # fmt: skip
+
+
+def library_model(kind, seed):
+    """A small model with random weights, which writes varied texts and ends them now and then."""
+    model_class, config_class, sizes = CONFIGS[kind]
+    model = model_class(config_class(vocab_size=VOCAB_SIZE, tie_word_embeddings=False, **IDS, **sizes)).eval()
+    generator = torch.Generator().manual_seed(seed)
+    for name, tensor in model.state_dict().items():
+        if "embed_positions" in name and kind == "marian":
+            continue  # Sinusoids.
+        around = 1.0 if ("norm" in name or "ln_" in name) and name.endswith("weight") else 0.0
+        spread = 1.5 if "wte" in name or "embed_" in name else 0.05 if name.endswith("bias") else 0.4
+        tensor.copy_(around + spread * torch.randn(tensor.shape, generator=generator))
+        if name == "lm_head.weight":
+            tensor[END] *= 2
+    return model.double()  # ties and near ties must not decide
+
+
+def padded_inputs(kind, seed):
+    """Four sequences of different lengths: prompts are padded on the left, sources on the right."""
+    draw = random.Random(seed)
+    rows = [torch.tensor([draw.randrange(4, VOCAB_SIZE) for _ in range(n)]) for n in (9, 1, 6, 4)]
+    return padded(rows, "left" if kind in ("gpt2", "llama") else "right")
+
+
+def begin(model, kind, ids, attention_mask, max_new_tokens=NEW_TOKENS):
+    targets = torch.full((len(ids), 1), START) if kind in ("bart", "marian") else None
+    return start_decoding(model, ids, attention_mask, max_new_tokens=max_new_tokens, target_ids=targets)
+
+
+def new_tokens(kind, ids, generated):
+    return generated[:, 1 if kind in ("bart", "marian") else ids.size(1) :].tolist()
+
+
+def without_padding(row):
+    return row[: row.index(END) + 1] if END in row else row
+
+
+whose = pytest.mark.parametrize("converted", [True, False], ids=["ours", "library"])
+
+
+@whose
+@pytest.mark.parametrize("kind", list(CONFIGS))
+def test_greedy_decoding_is_that_of_generate(kind, converted):
+    ended = different = 0
+    for seed in range(6):
+        theirs = library_model(kind, seed)
+        ids, attention_mask = padded_inputs(kind, seed)
+        expected = theirs.generate(
+            ids, attention_mask=attention_mask, do_sample=False, num_beams=1, max_new_tokens=NEW_TOKENS
+        )
+        expected = new_tokens(kind, ids, expected)
+        model = from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
+        state = begin(model, kind, ids, attention_mask)
+        assert greedy(state, NEW_TOKENS, END, PADDING) == expected, seed
+        ended += sum(END in row[:-1] for row in expected)
+        different += len(set(map(tuple, expected)))
+    assert ended >= 3 and different >= 15  # of 24 rows: some end early, and a mix-up of rows would show
+
+
+@whose
+@pytest.mark.parametrize("length_penalty", [1.0, 0.0])
+@pytest.mark.parametrize("kind", list(CONFIGS))
+def test_beam_search_is_that_of_generate(kind, length_penalty, converted):
+    differs_from_greedy = 0
+    for seed in range(6):
+        theirs = library_model(kind, seed)
+        ids, attention_mask = padded_inputs(kind, seed)
+        options = {"attention_mask": attention_mask, "do_sample": False, "max_new_tokens": NEW_TOKENS}
+        expected = theirs.generate(
+            ids, num_beams=3, early_stopping=False, length_penalty=length_penalty, **options
+        )
+        expected = [without_padding(row) for row in new_tokens(kind, ids, expected)]
+        plain = new_tokens(kind, ids, theirs.generate(ids, num_beams=1, **options))
+        model = from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
+        found = beam_search(begin(model, kind, ids, attention_mask), 3, NEW_TOKENS, END, length_penalty)
+        longest = max(map(len, expected))
+        assert found == [row[:longest] for row in expected], seed
+        differs_from_greedy += sum(
+            row != without_padding(other) for row, other in zip(expected, plain, strict=True)
+        )
+    assert differs_from_greedy >= 3
+
+
+# Rows and places
+
+
+def anew(model, kind, ids, attention_mask, written):
+    """The logits after everything that was written, by a state that is made anew for each row."""
+    logits = []
+    for row, (source, mask) in enumerate(zip(ids, attention_mask, strict=True)):
+        alone = source[mask.bool()][None]
+        state = begin(model, kind, alone, None, len(written[row]) + 1)
+        for token in written[row]:
+            state.step(torch.tensor([token]))
+        logits.append(state.next_logits)
+    return torch.cat(logits)
+
+
+@whose
+@pytest.mark.parametrize("kind", list(CONFIGS))
+def test_rows_can_be_dropped_repeated_and_swapped_at_any_time(kind, converted):
+    theirs = library_model(kind, 0)
+    model = from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
+    ids, attention_mask = padded_inputs(kind, 0)
+    state = begin(model, kind, ids, attention_mask)
+    written = [[] for _ in ids]
+    draw = random.Random(0)
+    for rows in ([0, 1, 2, 3], [3, 0, 1, 2], [1, 1, 1, 3, 0, 0], [5, 2], [1, 0, 1], [0, 1, 2]):
+        chosen = torch.tensor(rows)
+        state.select(chosen)
+        ids, attention_mask = ids[chosen], attention_mask[chosen]
+        written = [list(written[row]) for row in rows]
+        close(state.next_logits, anew(model, kind, ids, attention_mask, written))
+        new = [draw.randrange(4, VOCAB_SIZE) for _ in rows]
+        logits = state.step(torch.tensor(new))
+        written = [row + [token] for row, token in zip(written, new, strict=True)]
+        assert torch.equal(logits, state.next_logits)
+        close(logits, anew(model, kind, ids, attention_mask, written))
+
+
+@whose
+@pytest.mark.parametrize("kind", list(CONFIGS))
+def test_after_a_crop_it_goes_on_from_there(kind, converted):
+    theirs = library_model(kind, 1)
+    model = from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
+    ids, attention_mask = padded_inputs(kind, 1)
+    state = begin(model, kind, ids, attention_mask)
+    start = state.length
+    first = torch.randint(4, VOCAB_SIZE, (4, 5), generator=torch.Generator().manual_seed(0))
+    after = state.step(first)  # (B, T, V): what follows each
+    assert after.shape == (4, 5, VOCAB_SIZE)
+    state.crop(start + 2)
+    assert state.length == start + 2
+    with pytest.raises(ValueError, match="after a crop"):
+        _ = state.next_logits
+    close(state.step(first[:, 2:4]), after[:, 2:4])
+    state.select(torch.tensor([2, 0]))
+    state.crop(start + 1)
+    other = torch.tensor([7, 8])
+    written = [[first[2, 0].item(), 7], [first[0, 0].item(), 8]]
+    chosen = torch.tensor([2, 0])
+    close(state.step(other), anew(model, kind, ids[chosen], attention_mask[chosen], written))
+    with pytest.raises(ValueError, match=f"keep {start + 3} tokens: {start + 2} were read"):
+        state.crop(start + 3)
+    state.crop(start + 2)  # nothing to forget, so the logits stay
+    assert state.next_logits.shape == (2, VOCAB_SIZE)
+
+
+# Ours, against one forward over everything
+
+
+@all_positions
+@each_kind
+@pytest.mark.parametrize("chunks", [[1] * 7, [4, 3], [5, 1, 1]], ids=str)
+def test_steps_are_the_same_as_one_forward(changes, positions, chunks):
+    model, ids = language_model(**changes | {"positions": positions}), random_ids(3, 9)
+    whole = model(ids, None)
+    state = start_decoding(model, ids[:, :2], None, max_new_tokens=7)
+    close(state.next_logits, whole[:, 1])
+    for size in chunks:
+        past = state.length
+        close(state.step(ids[:, past : past + size]), whole[:, past : past + size])
+    assert state.length == state.room == 9
+
+
+@all_positions
+@each_kind
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_prompts_may_be_padded_on_either_side(changes, positions, side):
+    model = language_model(**changes | {"positions": positions})
+    ids, attention_mask = padded(ROWS, side)
+    state = start_decoding(model, ids, attention_mask, max_new_tokens=3)
+    new = random_ids(3, 3, seed=9)
+    steps = [state.next_logits, *(state.step(new[:, t]) for t in range(3))]
+    for i, row in enumerate(ROWS):
+        alone = torch.cat([row, new[i]])[None]
+        close(torch.stack(steps)[:, i], model(alone, None)[0, len(row) - 1 :])
+
+
+@all_positions
+@pytest.mark.parametrize("shared", [True, False])
+def test_an_encoder_decoder_goes_on_with_its_memory(positions, shared):
+    model = translator(positions=positions, share_embedding=shared)
+    source, source_mask = padded(ROWS)
+    target = random_ids(3, 6, seed=1)
+    whole = model(source, source_mask, target, None)
+    state = start_decoding(model, source, source_mask, max_new_tokens=4, target_ids=target[:, :2])
+    close(state.next_logits, whole[:, 1])
+    close(state.step(target[:, 2:5]), whole[:, 2:5])
+    close(state.step(target[:, 5]), whole[:, 5])
+
+
+def test_a_step_copies_nothing_that_is_there():
+    model = language_model()
+    state = start_decoding(model, random_ids(2, 3), None, max_new_tokens=5)
+    before = [cache._key.data_ptr() for cache in state._caches]
+    for _ in range(5):
+        state.step(random_ids(2))
+    assert [cache._key.data_ptr() for cache in state._caches] == before
+
+
+def test_two_states_of_one_model_do_not_disturb_each_other():
+    model = translator()
+    sources, target = [random_ids(1, 5, seed=s) for s in (0, 1)], random_ids(1, 4, seed=2)
+    states = [
+        start_decoding(model, source, None, max_new_tokens=3, target_ids=target[:, :1]) for source in sources
+    ]
+    for t in (1, 2, 3):
+        for state, source in zip(states, sources, strict=True):
+            close(state.step(target[:, t]), model(source, None, target, None)[:, t])
+
+
+def test_hooks_and_adapters_on_any_module_take_effect():
+    """No weight is used past its module."""
+    source, target = random_ids(2, 5), random_ids(2, 4, seed=1)
+    plain = translator()
+    expected = start_decoding(plain, source, None, max_new_tokens=3, target_ids=target[:, :1])
+    names = [name for name, module in plain.named_modules() if isinstance(module, torch.nn.Linear)]
+    for name in names:
+        model = translator()
+        hook = model.get_submodule(name).register_forward_hook(lambda module, inputs, output: output * 1.5)
+        state = start_decoding(model, source, None, max_new_tokens=3, target_ids=target[:, :1])
+        assert not torch.allclose(state.next_logits, expected.next_logits), name
+        hook.remove()
+
+
+# What is refused
+
+
+def test_a_start_looks_at_values_once():
+    model, crossing = language_model(), translator()
+    ids = random_ids(2, 5)
+    with pytest.raises(ValueError, match=r"id 23 in row 1, place 3, is not in 0 \.\.\. 22.*tokenizer"):
+        start_decoding(model, ids.index_put((torch.tensor(1), torch.tensor(3)), torch.tensor(23)), None,
+                       max_new_tokens=1)  # fmt: skip
+    with pytest.raises(ValueError, match=r"row 1 has no token"):
+        start_decoding(model, ids, torch.tensor([[1] * 5, [0] * 5]), max_new_tokens=1)
+    with pytest.raises(ValueError, match=r"attention_mask \(2, 4\) for ids \(2, 5\)"):
+        start_decoding(model, ids, torch.ones(2, 4, dtype=torch.long), max_new_tokens=1)
+    with pytest.raises(ValueError, match=r"values from 0 to 2"):
+        start_decoding(model, ids, 2 * torch.eye(2, 5).long(), max_new_tokens=1)
+    with pytest.raises(ValueError, match=r"ids \(5,\).*\(batch, tokens\)"):
+        start_decoding(model, ids[0], None, max_new_tokens=1)
+    with pytest.raises(ValueError, match=r"max_new_tokens=16 after 5 tokens.*room for 20"):
+        start_decoding(model, ids, None, max_new_tokens=16)
+    with pytest.raises(ValueError, match="target_ids are missing"):
+        start_decoding(crossing, ids, None, max_new_tokens=1)
+    with pytest.raises(ValueError, match="target_ids are not wanted"):
+        start_decoding(model, ids, None, max_new_tokens=1, target_ids=ids)
+    with pytest.raises(ValueError, match="1 rows of target_ids for 2 sources"):
+        start_decoding(crossing, ids, None, max_new_tokens=1, target_ids=ids[:1])
+    with pytest.raises(ValueError, match=r"training mode.*eval\(\)"):
+        start_decoding(model.train(), ids, None, max_new_tokens=1)
+    with pytest.raises(TypeError, match="Linear: a LanguageModel"):
+        start_decoding(torch.nn.Linear(2, 2).eval(), ids, None, max_new_tokens=1)
+
+
+def test_padding_leaves_room_in_the_context():
+    """What counts is how many tokens a row has, not how wide the batch is."""
+    model = language_model()
+    ids, attention_mask = padded([random_ids(4), random_ids(2)], "left")
+    ids = torch.nn.functional.pad(ids, (13, 0))
+    attention_mask = torch.nn.functional.pad(attention_mask, (13, 0))
+    state = start_decoding(model, ids, attention_mask, max_new_tokens=16)
+    for _ in range(16):
+        assert state.step(random_ids(2)).isfinite().all()
+
+
+def test_a_step_refuses_what_does_not_fit():
+    state = start_decoding(language_model(), random_ids(2, 5), None, max_new_tokens=2)
+    with pytest.raises(ValueError, match=r"3 more tokens do not fit: 5 of 7 places.*max_new_tokens"):
+        state.step(random_ids(2, 3))
+    with pytest.raises(ValueError, match=r"torch\.float32"):
+        state.step(torch.ones(2))
+    with pytest.raises(ValueError, match=r"2 sequences .*1 sequences of 1 tokens came"):
+        state.step(random_ids(1))
+    with pytest.raises(ValueError, match=r"rows \(2,\), torch\.float32"):
+        state.select(torch.ones(2))
+    with pytest.raises(IndexError):
+        state.select(torch.tensor([2]))
+    assert state.length == 5
+    assert state.step(random_ids(2, 2)).shape == (2, 2, 23)  # still as it was
