@@ -251,7 +251,7 @@ def test_changed_prose_executes_that_notebook_only(copy):
 def test_changed_helper_code_executes_what_imports_it(copy):
     """And a link to a page that does not exist fails the command."""
     copy.append("chapters_src/notebook.py", "\n# A changed line.\n")
-    copy.append("chapters_src/evaluation.py", "\n# Nobody here imports this.\n")
+    copy.append("chapters_src/evaluation/intervals.py", "\n# Nobody here imports this.\n")
     copy.append("book/index.md", "\n[nowhere](glosary.md)\n")
     run = copy.run()
     assert run.executed == {"two"}
