@@ -1,4 +1,4 @@
-"""The tokenizers of chapter 03: training against recounting, training and encoding against the library.
+"""The tokenizers of chapter 03: training against the naive way, training and encoding against the library.
 
 The Tokenizers library (https://github.com/huggingface/tokenizers) is written in Rust. It is measured
 through its fastest entry, `encode_batch_fast`, with one thread.
@@ -14,7 +14,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from benchmarks.measure import Result, paragraphs, processor_seconds
-from benchmarks.recounting import learn_merges_by_recounting
+from benchmarks.naive_byte_pair import learn_merges_naively
 from chapters_src.tokenization import BytePairTokenizer, UnigramTokenizer, WordPieceTokenizer
 from chapters_src.tokenization.byte_pair import BYTE_OF, learn_merges, spell
 from chapters_src.tokenization.shared import count_words
@@ -31,7 +31,7 @@ def results() -> list[Result]:
     """
     training, held_out = paragraphs("scipy", 500_000), paragraphs("torch", 500_000)
     say("training")
-    lines = [against_recounting(training), *training_against_the_library(training)]
+    lines = [against_naive_training(training), *training_against_the_library(training)]
     for name, new_ours, new_theirs in pairs_of_tokenizers(training):
         say(f"encoding with {name}")
         lines.append(encoding(f"{name}: encoding 500 kB of docstrings", new_ours, new_theirs, held_out))
@@ -47,16 +47,14 @@ def say(text: str) -> None:
     print(f"tokenization: {text}", file=sys.stderr, flush=True)
 
 
-def against_recounting(texts: list[str]) -> Result:
+def against_naive_training(texts: list[str]) -> Result:
     """Learn merges with counts kept up to date, and by counting all pairs again before each merge."""
     words = {spell(word): number for word, number in count_words(texts, BytePairTokenizer.words).items()}
     start = {character: number for number, character in enumerate(sorted(BYTE_OF))}
     size = len(start) + MERGES
     ours, (_, merges) = processor_seconds(lambda _: learn_merges(words, start, size))
-    theirs, recounted = processor_seconds(
-        lambda _: learn_merges_by_recounting(words, start, size), repetitions=1
-    )
-    same(merges, recounted)
+    theirs, naive = processor_seconds(lambda _: learn_merges_naively(words, start, size), repetitions=1)
+    same(merges, naive)
     what = f"BPE: learning {MERGES:,} merges from the {len(words):,} distinct words of 500 kB of docstrings"
     return Result(what, ours, "counting all pairs again before each merge", theirs)
 

@@ -121,9 +121,10 @@ def data_set(name: str) -> str:
 
 def _located(what: str, name: str, sources: Mapping[str, Source]) -> str:
     if name not in sources:
+        generated = ", ".join(f"{data} (made by {call})" for data, call in GENERATED.items())
         raise ResourceError(
             f"No {what} is called {name!r}. Checkpoints: {', '.join(CHECKPOINTS)}. Data sets: "
-            f"{', '.join(DATA_SETS)}; {', '.join(f'{made} (made by {call})' for made, call in MADE.items())}."
+            f"{', '.join(DATA_SETS)}; {generated}."
         )
     full = choice() == "full"
     return str(from_hub(sources[name].full) if full else sources[name].embedded())
@@ -299,7 +300,7 @@ _EMOTION = HubFiles(
 
 CHECKPOINTS = {"encoder": Source(_encoder, _DISTILBERT)}
 DATA_SETS = {"emotions": Source(_emotions, _EMOTION)}
-MADE = {"docstrings": "chapters_src.data.docstrings.load()"}  # On the spot; the same with either choice.
+GENERATED = {"docstrings": "chapters_src.data.docstrings.load()"}  # On the spot; the same with either choice.
 
 
 # The cache ------------------------------------------------------------------------------------------------

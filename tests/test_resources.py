@@ -347,7 +347,7 @@ def test_a_hub_out_of_reach(name, fault, loopback, monkeypatch, capsys):
     assert capsys.readouterr().err.count("cache") == 0
     loopback.fault = fault
     assert LOCATORS[name](name) == folder
-    assert "out of reach" in (said := capsys.readouterr().err) and folder in said
+    assert "out of reach" in (message := capsys.readouterr().err) and folder in message
     (Path(folder) / WANTED[name].files[-1]).unlink()
     expect_an_error(name, "out of reach", "does not hold")
 

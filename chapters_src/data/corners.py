@@ -72,7 +72,7 @@ def laps(count: int, length: int, *, noise: float, generator: torch.Generator) -
     return _with_noise(_regular_polygon(4)[corners], noise, generator), corners
 
 
-def parts(points: Tensor, given: int) -> tuple[Tensor, Tensor, Tensor]:
+def source_query_target(points: Tensor, given: int) -> tuple[Tensor, Tensor, Tensor]:
     """Cut sequences into what an encoder reads, what a decoder reads, and what it should say.
 
     The decoder reads the last corner that is given and then the true ones, each a place before it is due:

@@ -9,7 +9,7 @@ What our messages are, how they were made, their licence and their limits stand 
 beside this file.
 """
 
-from collections.abc import Callable, Mapping
+import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 LABELS = ("sadness", "joy", "love", "anger", "fear", "surprise")  # In the published order: ids 0 to 5.
 SPLITS = ("train", "validation", "test")
+
+_LABEL = ("|".join(LABELS), "the label {!r} is none of " + ", ".join(LABELS))
+_FIELDS = {  # What a field of each column has to match, and what is wrong if it does not.
+    "text": (r"[^\ufffd]*[^\ufffd\s][^\ufffd]*", "the text is empty, or not UTF-8: {!r}"),
+    "label": _LABEL,
+    "second_label": _LABEL,
+    "split": ("|".join(SPLITS), "the split {!r} is none of " + ", ".join(SPLITS)),
+    "row": ("[0-9]+", "the row {!r} is not a whole number from 0"),
+}
 
 _CONFIGURATION = "split"  # The published data set has another one, unsplit and not used here.
 
@@ -58,7 +67,7 @@ def planted_errors() -> "pd.DataFrame":
     Raises:
         resources.ResourceError: full resources are chosen, or the file is missing or damaged.
     """
-    return _table("planted.csv", {"split": _split, "row": _row, "label": _label})
+    return _table("planted.csv", ["split", "row", "label"])
 
 
 def second_readings() -> "pd.DataFrame":
@@ -71,7 +80,7 @@ def second_readings() -> "pd.DataFrame":
     Raises:
         resources.ResourceError: full resources are chosen, or the file is missing or damaged.
     """
-    return _table("second_readings.csv", {"row": _row, "label": _label, "second_label": _label})
+    return _table("second_readings.csv", ["row", "label", "second_label"])
 
 
 def ambiguous() -> "pd.DataFrame":
@@ -84,87 +93,67 @@ def ambiguous() -> "pd.DataFrame":
     Raises:
         resources.ResourceError: full resources are chosen, or the file is missing or damaged.
     """
-    return _table("ambiguous.csv", {"split": _split, "row": _row, "second_label": _label})
+    return _table("ambiguous.csv", ["split", "row", "second_label"])
 
 
 def _messages(path: Path) -> "Dataset":
     from datasets import ClassLabel, Dataset, Features, Value
 
     features = Features({"text": Value("string"), "label": ClassLabel(names=list(LABELS))})
-    return Dataset.from_list(_rows(_lines(path), path, ";", {"text": _text, "label": _label}), features)
+    return Dataset.from_dict(_read(path, ";", ["text", "label"]).to_dict("list"), features)
 
 
-def _table(file: str, columns: Mapping[str, Callable[[str], object]]) -> "pd.DataFrame":
-    import pandas as pd
-
+def _table(file: str, columns: list[str]) -> "pd.DataFrame":
     if resources.choice() == "full":
         raise resources.ResourceError(
             f"emotions/{file} belongs to the messages of this book; the published data set has none. "
             "Choose embedded resources, or ask resources.choice() before you call this."
         )
     path = Path(resources.data_set("emotions")) / file
-    lines = _lines(path)
-    if lines.pop(1, "") != ",".join(columns):
-        raise _damaged(path, 1, f"the first line should be {','.join(columns)}")
-    return pd.DataFrame(_rows(lines, path, ",", columns), columns=list(columns))
+    return _read(path, ",", columns, header=True).astype({"row": int}).reset_index(drop=True)
 
 
-def _lines(path: Path) -> dict[int, str]:
-    """Read a file: its lines by their number, from 1."""
-    lines = {}
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        try:
-            lines[number] = line.decode()
-        except UnicodeDecodeError as error:
-            raise _damaged(path, number, f"not UTF-8 ({error.reason})") from None
-    if not lines:
-        raise _damaged(path, 1, "the file is empty")
-    return lines
+def _read(path: Path, separator: str, columns: list[str], header: bool = False) -> "pd.DataFrame":
+    """Read a file and check it; the index of the table are the numbers of its lines, from 1."""
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(
+            path,
+            sep=separator,
+            names=[*columns, "more"],  # so that a field too many has a place
+            index_col=False,
+            dtype=str,
+            engine="python",  # The other one takes a field that is missing for an empty one.
+            quoting=csv.QUOTE_NONE,
+            keep_default_na=False,
+            skip_blank_lines=False,
+            encoding_errors="replace",
+        )
+    except pd.errors.ParserError as error:
+        raise _damaged(path, str(error)) from None
+    table.index += 1
+    if table.empty:
+        raise _damaged(path, "line 1: the file is empty")
+    if header and (table.loc[1, columns] != columns).any():
+        raise _damaged(path, f"line 1: the first line should be {','.join(columns)}")
+    table = table.iloc[int(header) :]
+    fields = table.notna().sum(axis=1)
+    _check(path, fields == len(columns), fields, "{} fields instead of " + separator.join(columns))
+    for column in columns:
+        pattern, problem = _FIELDS[column]
+        _check(path, table[column].str.fullmatch(pattern), table[column], problem)
+    return table[columns]
 
 
-def _rows(
-    lines: Mapping[int, str], path: Path, separator: str, columns: Mapping[str, Callable[[str], object]]
-) -> list[dict[str, object]]:
-    """Cut each line into fields and convert each field with the function of its column."""
-    rows = []
-    for number, line in lines.items():
-        fields = line.split(separator)
-        if len(fields) != len(columns):
-            raise _damaged(path, number, f"{len(fields)} fields instead of {separator.join(columns)}")
-        try:
-            pairs = zip(columns.items(), fields, strict=True)
-            rows.append({name: convert(field) for (name, convert), field in pairs})
-        except ValueError as error:
-            raise _damaged(path, number, str(error)) from None
-    return rows
+def _check(path: Path, good: "pd.Series", values: "pd.Series", problem: str) -> None:
+    if not good.all():
+        line = good.idxmin()
+        raise _damaged(path, f"line {line}: {problem.format(values[line])}")
 
 
-def _text(field: str) -> str:
-    if not field.strip():
-        raise ValueError("the text is empty")
-    return field
-
-
-def _label(field: str) -> str:
-    if field not in LABELS:
-        raise ValueError(f"the label {field!r} is none of {', '.join(LABELS)}")
-    return field
-
-
-def _split(field: str) -> str:
-    if field not in SPLITS:
-        raise ValueError(f"the split {field!r} is none of {', '.join(SPLITS)}")
-    return field
-
-
-def _row(field: str) -> int:
-    if not (field.isascii() and field.isdigit()):
-        raise ValueError(f"the row {field!r} is not a whole number from 0")
-    return int(field)
-
-
-def _damaged(path: Path, line: int, problem: str) -> resources.ResourceError:
+def _damaged(path: Path, problem: str) -> resources.ResourceError:
     return resources.ResourceError(
-        f"{path}, line {line}: {problem}. The file is damaged: get it anew from this book's repository, "
+        f"{path}, {problem}. The file is damaged: get it anew from this book's repository, "
         "or install the package again."
     )

@@ -1,7 +1,7 @@
 """How this book draws: one matplotlib style, charts, tokens as coloured chips, and diagrams.
 
 `style` holds the colours, `charts` what the chapters that train draw, `chips` the tokens of chapter 03, and
-`diagrams`, drawn with `drawing`, the parts of a transformer. All of it reads on a light page as on a dark
+`diagrams`, drawn with `drawing`, a transformer's layers. All of it reads on a light page as on a dark
 one, and colour is never the only cue.
 """
 

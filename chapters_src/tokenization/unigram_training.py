@@ -62,7 +62,7 @@ def seed_pieces(
     return {**characters, **{piece: weights[piece] for piece in heaviest}}
 
 
-def log_shares(counts: Mapping[str, float], least: float = 1e-100) -> dict[str, float]:
+def log_probabilities(counts: Mapping[str, float], least: float = 1e-100) -> dict[str, float]:
     """Turn counts into log-probabilities: log(count / sum of all counts). This is the M-step.
 
     Args:
@@ -156,13 +156,13 @@ def learn_pieces(
         The pieces with their log-probabilities, the most probable first. There are fewer than `number` if the
         corpus has no more substrings.
     """
-    scores = log_shares(seed_pieces(words, SEEDS_PER_PIECE * number, min_frequency, excluded))
+    scores = log_probabilities(seed_pieces(words, SEEDS_PER_PIECE * number, min_frequency, excluded))
     while True:
         lattices = build_lattices(words, scores)
         for _ in range(EM_STEPS):
             _, counts = count_pieces(lattices, scores)
-            scores = log_shares(counts)
+            scores = log_probabilities(counts)
         if len(scores) <= number:
-            scores = log_shares(counts, least=LEAST_COUNT)
+            scores = log_probabilities(counts, least=LEAST_COUNT)
             return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-        scores = log_shares(prune(counts, scores, max(number, int(KEPT_PER_ROUND * len(scores)))))
+        scores = log_probabilities(prune(counts, scores, max(number, int(KEPT_PER_ROUND * len(scores)))))

@@ -109,7 +109,7 @@ def test_the_generator_alone_decides(make):
 
 def test_parts_of_a_sequence_that_counts():
     places = torch.arange(6).repeat(2, 1)
-    source, query, target = corners.parts(places, given=2)
+    source, query, target = corners.source_query_target(places, given=2)
     assert source.tolist() == [[0, 1]] * 2
     assert query.tolist() == [[1, 2, 3, 4]] * 2
     assert target.tolist() == [[2, 3, 4, 5]] * 2
@@ -120,7 +120,7 @@ def test_parts_of_a_sequence_that_counts():
 def test_source_and_target_are_the_sequence_and_the_query_is_one_place_behind(length, data):
     known = data.draw(st.integers(1, length - 1))
     points, _ = corners.laps(3, length, noise=0.1, generator=generator())
-    source, query, target = corners.parts(points, known)
+    source, query, target = corners.source_query_target(points, known)
     assert torch.equal(torch.cat([source, target], dim=1), points)
     assert torch.equal(query[:, 1:], target[:, :-1])
     assert torch.equal(query[:, 0], source[:, -1])
@@ -129,7 +129,7 @@ def test_source_and_target_are_the_sequence_and_the_query_is_one_place_behind(le
 @pytest.mark.parametrize("known", [0, -1, 4, 9])
 def test_parts_refuses_to_leave_one_empty(known):
     with pytest.raises(ValueError, match=f"given={known} of 4 places"):
-        corners.parts(torch.zeros(2, 4, 2), known)
+        corners.source_query_target(torch.zeros(2, 4, 2), known)
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)

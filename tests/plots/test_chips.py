@@ -103,7 +103,7 @@ def test_text_is_escaped_everywhere():
 
 
 @pytest.mark.parametrize(
-    ("token", "shown", "said"),
+    ("token", "shown", "name"),
     [
         (" core", "␣core", "spacecore"),
         ("a\nb", "a⏎b", "anewlineb"),
@@ -125,10 +125,10 @@ def test_text_is_escaped_everywhere():
         ("日本", "日本", "日本"),
     ],
 )
-def test_what_cannot_be_seen_gets_a_sign_with_a_name(token, shown, said):
+def test_what_cannot_be_seen_gets_a_sign_with_a_name(token, shown, name):
     [chip] = chips([token])
     assert text_of(chip) == shown
-    assert spoken(chip) == said
+    assert spoken(chip) == name
     for sign in find(chip, "span"):
         assert sign[1]["role"] == "img", "a name is only allowed on an element with a role"
     text_of(chip).encode("utf-8")

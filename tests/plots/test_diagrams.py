@@ -73,7 +73,7 @@ def on_border(point, box):
     return beside or above
 
 
-def ends(sheet, arrow):
+def endpoints(sheet, arrow):
     """Where an arrow comes from and leads to."""
     [source] = [box for box in solid(sheet) if on_border(arrow.points[0], box)]
     [target] = [box for box in solid(sheet) if on_border(arrow.points[-1], box)]
@@ -101,9 +101,9 @@ def test_everything_is_on_the_sheet(sheet):
 
 def test_every_arrow_leads_from_one_box_to_another(sheet):
     for arrow in sheet.arrows:
-        source, target = ends(sheet, arrow)
+        source, target = endpoints(sheet, arrow)
         assert source != target
-    touched = {id(box) for arrow in sheet.arrows for box in ends(sheet, arrow)}
+    touched = {id(box) for arrow in sheet.arrows for box in endpoints(sheet, arrow)}
     assert touched == {id(box) for box in solid(sheet)}, "every box has an arrow"
 
 
@@ -201,7 +201,7 @@ def order_of_the_layer(kind, norm_first):
 
 def order_on_the_sheet(sheet, left=0.0):
     """Norms and parts from top to bottom; a part counts where its arrow leads back to the stream."""
-    links = [ends(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "flow"]
+    links = [endpoints(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "flow"]
     outputs = [source for source, target in links if target.kind == "add"]
     parts = [box for box in solid(sheet) if box.kind == "norm" or box in outputs]
     return [box.kind for box in sorted(parts, key=lambda box: box.top) if box.left >= left]
@@ -236,7 +236,7 @@ def test_the_whole_model_has_the_same_layers_and_a_last_norm_only_with_pre_norm(
 def test_each_circle_adds_the_stream_and_what_a_part_made(sheet):
     arriving = {}
     for arrow in sheet.arrows:
-        source, target = ends(sheet, arrow)
+        source, target = endpoints(sheet, arrow)
         arriving.setdefault(id(target), []).append((arrow.kind, source.kind))
     circles = [box for box in sheet.boxes if box.kind == "add"]
     assert circles
@@ -247,7 +247,7 @@ def test_each_circle_adds_the_stream_and_what_a_part_made(sheet):
 
 def test_the_stream_passes_the_norms_of_the_layers_only_with_post_norm(kind, sheet):
     draw, norm_first = kind
-    links = [ends(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "residual"]
+    links = [endpoints(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "residual"]
     normalised_sums = sum(source.kind == "add" and target.kind == "norm" for source, target in links)
     at_the_end = 2 if draw is diagrams.encoder_decoder else 0
     circles = sum(box.kind == "add" for box in sheet.boxes)
@@ -257,7 +257,7 @@ def test_the_stream_passes_the_norms_of_the_layers_only_with_post_norm(kind, she
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_cross_attention_makes_key_and_value_of_the_memory(norm_first):
     sheet = diagrams.decoder_layer(norm_first)
-    links = {(title(a), title(b), arrow.kind) for arrow in sheet.arrows for a, b in [ends(sheet, arrow)]}
+    links = {(title(a), title(b), arrow.kind) for arrow in sheet.arrows for a, b in [endpoints(sheet, arrow)]}
     assert {link for link in links if "memory" in link} == {
         ("memory", "key", "memory"),
         ("memory", "value", "memory"),
@@ -266,7 +266,7 @@ def test_cross_attention_makes_key_and_value_of_the_memory(norm_first):
     inputs = {title(box): box for box in solid(sheet) if within(box, cross, 0)}
     for name, letter in (("query", "T"), ("key", "S"), ("value", "S")):
         assert inputs[name].lines[1][1] == f"(B, H, {letter}, head_dim)"
-    own = {id(ends(sheet, arrow)[1]) for arrow in sheet.arrows if arrow.kind != "memory"}
+    own = {id(endpoints(sheet, arrow)[1]) for arrow in sheet.arrows if arrow.kind != "memory"}
     assert id(inputs["query"]) in own and not own & {id(inputs["key"]), id(inputs["value"])}
     assert inputs["attn_weights · value"].lines[0][1] == "(B, H, T, S) · (B, H, S, head_dim)"
 
@@ -274,7 +274,7 @@ def test_cross_attention_makes_key_and_value_of_the_memory(norm_first):
 @pytest.mark.parametrize("draw", [diagrams.encoder_layer, diagrams.decoder_layer])
 def test_parts_are_linked_inside_as_they_compute(draw):
     sheet = draw()
-    links = [ends(sheet, arrow) for arrow in sheet.arrows]
+    links = [endpoints(sheet, arrow) for arrow in sheet.arrows]
     assert len(frames(sheet)) >= 2
     for frame in frames(sheet):
         inside = [link for link in links if within(link[0], frame, 0) and within(link[1], frame, 0)]
@@ -293,7 +293,7 @@ def test_parts_are_linked_inside_as_they_compute(draw):
 
 def test_the_decoder_reads_the_memory_of_the_encoder():
     sheet = diagrams.encoder_decoder()
-    [(source, target)] = [ends(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "memory"]
+    [(source, target)] = [endpoints(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "memory"]
     assert (title(source), title(target)) == ("memory", "Cross-attention")
 
 

@@ -1,4 +1,4 @@
-"""Byte-pair encoding against the Tokenizers library, against recounting, and against the definition."""
+"""Byte-pair encoding against the Tokenizers library, against the naive way, and against the definition."""
 
 import json
 from collections import Counter
@@ -42,7 +42,7 @@ def merge(word: list[str], pair: tuple[str, str]) -> list[str]:
     return result
 
 
-def learn_by_recounting(words: Counter[str], vocab_size: int, min_frequency: int) -> list[tuple[str, str]]:
+def learn_naively(words: Counter[str], vocab_size: int, min_frequency: int) -> list[tuple[str, str]]:
     """Count all pairs again before each merge."""
     spelled = [(list(word), number) for word, number in words.items()]
     symbols = sorted(set("".join(words)))
@@ -106,7 +106,7 @@ def test_min_frequency_as_in_the_library(corpus, min_frequency):
 
 @given(TINY_WORDS, st.integers(3, 60), st.integers(1, 3))
 @settings(deadline=None, max_examples=400)
-def test_tiny_corpora_library_and_recounting_agree(words, vocab_size, min_frequency):
+def test_tiny_corpora_library_and_the_naive_way_agree(words, vocab_size, min_frequency):
     counts = Counter(words)
     alphabet = {symbol: number for number, symbol in enumerate(sorted(set("".join(words))))}
     vocabulary, merges = learn_merges(counts, alphabet, vocab_size, min_frequency)
@@ -116,7 +116,7 @@ def test_tiny_corpora_library_and_recounting_agree(words, vocab_size, min_freque
     library.train_from_iterator([" ".join(words)], trainer)
     assert merges == merges_of(library)
     assert vocabulary == library.get_vocab()
-    assert merges == learn_by_recounting(counts, vocab_size, min_frequency)
+    assert merges == learn_naively(counts, vocab_size, min_frequency)
 
 
 @given(TINY_WORDS, st.data())
@@ -125,17 +125,17 @@ def test_counts_stay_right_through_any_merges(words, data):
     spelled = [([ord(character) for character in word], 1 + number % 3) for number, word in enumerate(words)]
     pairs = PairCounts([(list(word), number) for word, number in spelled])
     for merged in range(1000, 1008):
-        recounted, symbols = Counter(), Counter()
+        counted_anew, symbols = Counter(), Counter()
         for word, number in spelled:
             for symbol in word:
                 symbols[symbol] += number
             for pair in pairwise(word):
-                recounted[pair] += number
-        assert dict(pairs.counts) == dict(recounted)
+                counted_anew[pair] += number
+        assert dict(pairs.counts) == dict(counted_anew)
         assert +pairs.symbol_counts == symbols
-        if not recounted:
+        if not counted_anew:
             break
-        pair = data.draw(st.sampled_from(sorted(recounted)))
+        pair = data.draw(st.sampled_from(sorted(counted_anew)))
         before = dict(pairs.counts)
         changed = pairs.merge(pair, merged)
         assert changed == {

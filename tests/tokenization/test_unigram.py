@@ -23,7 +23,7 @@ from chapters_src.tokenization.unigram_training import (
     build_lattices,
     count_pieces,
     learn_pieces,
-    log_shares,
+    log_probabilities,
     losses,
     prune,
     seed_pieces,
@@ -217,12 +217,12 @@ def words_of(texts: list[str]) -> Counter[str]:
 
 def test_the_likelihood_never_falls(corpus):
     words = words_of(corpus[:60])
-    scores = log_shares(seed_pieces(words, 2000))
+    scores = log_probabilities(seed_pieces(words, 2000))
     lattices = build_lattices(words, scores)
     likelihoods = []
     for _ in range(12):
         log_likelihood, counts = count_pieces(lattices, scores)
-        scores = log_shares(counts)
+        scores = log_probabilities(counts)
         likelihoods.append(log_likelihood)
     assert all(later >= earlier for earlier, later in pairwise(likelihoods))
     assert likelihoods[-1] > likelihoods[0] + 1000
@@ -231,7 +231,7 @@ def test_the_likelihood_never_falls(corpus):
 
 def test_expected_counts_spell_the_corpus(corpus):
     words = words_of(corpus[:60])
-    scores = log_shares(seed_pieces(words, 2000))
+    scores = log_probabilities(seed_pieces(words, 2000))
     _, counts = count_pieces(build_lattices(words, scores), scores)
     spelled = sum(len(piece) * count for piece, count in counts.items())
     assert spelled == pytest.approx(sum(len(word) * number for word, number in words.items()))
@@ -254,17 +254,17 @@ def test_losses_by_hand():
 def test_losing_a_piece_costs_about_its_loss(corpus):
     """The estimate against the truth: take the piece away, and compare the likelihoods."""
     words = words_of(corpus[:8])
-    scores = log_shares(seed_pieces(words, 300))
+    scores = log_probabilities(seed_pieces(words, 300))
     lattices = build_lattices(words, scores)
     for _ in range(30):
         whole, counts = count_pieces(lattices, scores)
-        scores = log_shares(counts)
+        scores = log_probabilities(counts)
     estimated = losses(counts, scores)
     dear = max(estimated, key=estimated.get)
     cheap = min(estimated, key=estimated.get)
     actual = {}
     for piece in (dear, cheap):
-        others = log_shares({other: count for other, count in counts.items() if other != piece})
+        others = log_probabilities({other: count for other, count in counts.items() if other != piece})
         actual[piece] = whole - count_pieces(build_lattices(words, others), others)[0]
     assert estimated[dear] > 100
     assert 0.85 * estimated[dear] < actual[dear] < 1.05 * estimated[dear]

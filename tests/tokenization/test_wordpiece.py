@@ -1,4 +1,4 @@
-"""WordPiece: encoding against the encoder's own tokenizer, training against recounting.
+"""WordPiece: encoding against the encoder's own tokenizer, training against the naive way.
 
 The library's WordPiece *trainer* is no oracle for training by likelihood: it merges by frequency.
 """
@@ -122,7 +122,7 @@ def test_from_file(tmp_path):
 # ---- training ----
 
 
-def learn_by_recounting(
+def learn_naively(
     words: dict[str, int], start: dict[str, int], vocab_size: int, min_frequency: int
 ) -> list[str]:
     """Count everything again before each merge, with exact fractions; return the pieces made."""
@@ -170,22 +170,22 @@ TINY_WORDS = st.text(alphabet="abc", min_size=1, max_size=10)
     st.integers(1, 4),
 )
 @settings(deadline=None, max_examples=300)
-def test_training_equals_recounting(words, additional, min_frequency):
+def test_training_equals_the_naive_way(words, additional, min_frequency):
     alphabet = sorted({symbol for word in words for symbol in spell(word)})
     start = {symbol: number for number, symbol in enumerate(alphabet)}
     learned = learn_pieces(words, start, len(start) + additional, min_frequency)
-    expected = learn_by_recounting(words, start, len(start) + additional, min_frequency)
+    expected = learn_naively(words, start, len(start) + additional, min_frequency)
     assert list(learned)[len(start) :] == expected
     assert list(learned.values()) == list(range(len(learned)))
 
 
-def test_training_equals_recounting_on_real_text(corpus):
+def test_training_equals_the_naive_way_on_real_text(corpus):
     words = Counter(word for text in corpus[:40] for word in WordPieceTokenizer.words(text))
     tokenizer = WordPieceTokenizer.train(corpus[:40], 300, min_frequency=10)
     alphabet = list(tokenizer.vocabulary)[: len({s for word in words for s in spell(word)}) + 5]
     assert tuple(alphabet[:5]) == BERT_SPECIAL_TOKENS
     start = {token: number for number, token in enumerate(alphabet)}
-    assert list(tokenizer.vocabulary)[len(start) :] == learn_by_recounting(words, start, 300, 10)
+    assert list(tokenizer.vocabulary)[len(start) :] == learn_naively(words, start, 300, 10)
     assert len(tokenizer) == 300
 
 

@@ -299,6 +299,6 @@ def test_publishing_refuses_another_tag_an_old_stamp_and_no_changes(ready, monke
     spoil(ready / "_config.yml", f"v{NEW_VERSION}", "v7.8.8")
     spoil(ready / "CHANGELOG.md", "2031-02-03", "unreleased")
     assert book.main(["check-release"]) == 1
-    said = capsys.readouterr().err
-    assert "the tag is v7.8.8" in said and "_config.yml" in said and "CHANGELOG.md" in said
-    assert "set-address" not in said
+    message = capsys.readouterr().err
+    assert "the tag is v7.8.8" in message and "_config.yml" in message and "CHANGELOG.md" in message
+    assert "set-address" not in message

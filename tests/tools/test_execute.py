@@ -28,7 +28,7 @@ class Shelf:
     """Some notebooks, and a folder for their executed copies; executing one only sleeps."""
 
     def __init__(self, folder: Path, monkeypatch):
-        self.folder, self.executed, self.said = folder, folder / "executed", []
+        self.folder, self.executed, self.messages = folder, folder / "executed", []
         self.requirements = folder / "requirements.txt"
         self.requirements.write_text("numpy==2.4.6\n", encoding="utf-8")
         self.started: list[str] = []
@@ -69,7 +69,7 @@ class Shelf:
         (self.executed / f"{name}.json").write_text(text, encoding="utf-8")
 
     def execute(self, **options) -> list[str]:
-        return execute.execute_changed(self.requirements, self.executed, say=self.said.append, **options)
+        return execute.execute_changed(self.requirements, self.executed, say=self.messages.append, **options)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_everything_is_executed_once(shelf):
     assert shelf.execute() == ["01", "02", "03", "04"]
     assert sorted(shelf.started) == ["01", "02", "03", "04"]
     assert shelf.execute() == []
-    assert shelf.said[-1] == "notebooks: nothing changed, nothing executed"
+    assert shelf.messages[-1] == "notebooks: nothing changed, nothing executed"
 
 
 def test_one_thread_notebooks_run_side_by_side_and_others_alone(shelf):

@@ -120,8 +120,9 @@ class Copy:
         """Run `python tools/book.py COMMAND --here`, as somebody in a fresh shell would."""
         start = time.monotonic()
         process = self.start(*arguments, **environment)
-        said = re.sub(r"\x1b\[[\d;]*m", "", process.communicate()[0])  # IPython colours its errors everywhere
-        return Run(process.returncode, said, time.monotonic() - start)
+        output, _ = process.communicate()
+        output = re.sub(r"\x1b\[[\d;]*m", "", output)  # IPython colours its errors everywhere
+        return Run(process.returncode, output, time.monotonic() - start)
 
     def start(self, command: str = "book", *options: str, **environment: str) -> subprocess.Popen:
         """Start what `run` runs."""
@@ -152,14 +153,14 @@ class Copy:
 class Run:
     """What a run of the command did."""
 
-    def __init__(self, code: int, said: str, seconds: float):
-        self.code, self.said, self.seconds = code, said, seconds
-        self.executed = set(re.findall(r"(?m)^  done +(\w+) in", said))
-        self.failed = set(re.findall(r"(?m)^  FAILED +(\w+) in", said))
-        self.rendered = "site: rendering" in said
+    def __init__(self, code: int, output: str, seconds: float):
+        self.code, self.output, self.seconds = code, output, seconds
+        self.executed = set(re.findall(r"(?m)^  done +(\w+) in", output))
+        self.failed = set(re.findall(r"(?m)^  FAILED +(\w+) in", output))
+        self.rendered = "site: rendering" in output
 
     def __repr__(self) -> str:
-        return f"exit code {self.code} after {self.seconds:.1f} s\n{self.said}"
+        return f"exit code {self.code} after {self.seconds:.1f} s\n{self.output}"
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +200,7 @@ def test_a_first_run_executes_everything_and_renders_the_site(built):
     assert run.executed == {"one", "two"} and run.rendered
     assert copy.texts("one") == [["one is executed\n"]]
     assert copy.texts("two") == [["✓ two is more than one\n"]]
-    assert "build/html/index.html" in run.said
+    assert "build/html/index.html" in run.output
     page = (copy.site / "notebooks" / "one.html").read_text(encoding="utf-8")
     assert "one is executed" in page
     assert 'href="../source/notebook.html"' in page
@@ -241,7 +242,7 @@ def test_changed_prose_executes_that_notebook_only(copy):
     copy.append("book/index.md", "\n```{notte}\nA directive that does not exist.\n```\n")
     run = copy.run()
     assert run.executed == {"one"} and run.rendered
-    assert run.code != 0 and "Unknown directive type: 'notte'" in run.said, run
+    assert run.code != 0 and "Unknown directive type: 'notte'" in run.output, run
     assert copy.state() == before
     again = copy.run()
     assert again.code != 0, "a second run must not take the failed one for done"
@@ -251,11 +252,11 @@ def test_changed_prose_executes_that_notebook_only(copy):
 def test_changed_helper_code_executes_what_imports_it(copy):
     """And a link to a page that does not exist fails the command."""
     copy.append("chapters_src/notebook.py", "\n# A changed line.\n")
-    copy.append("chapters_src/evaluation.py", "\n# Nobody here imports this.\n")
+    copy.append("chapters_src/evaluation/intervals.py", "\n# Nobody here imports this.\n")
     copy.append("book/index.md", "\n[nowhere](glosary.md)\n")
     run = copy.run()
     assert run.executed == {"two"}
-    assert run.code != 0 and "glosary.md" in run.said, run
+    assert run.code != 0 and "glosary.md" in run.output, run
 
 
 def test_changed_requirements_execute_everything(copy):
@@ -264,7 +265,7 @@ def test_changed_requirements_execute_everything(copy):
     copy.append("book/index.md", "\n[nowhere](colophon.md#walking-times)\n")
     run = copy.run()
     assert run.executed == {"one", "two"}
-    assert run.code != 0 and "walking-times" in run.said, run
+    assert run.code != 0 and "walking-times" in run.output, run
 
 
 def test_other_resources_execute_everything(copy):
@@ -288,7 +289,7 @@ def test_a_link_from_a_notebook_to_a_missing_anchor_fails(copy):
     copy.write_notebook("one", (*ONE, "[nowhere](../book/index.md#another-section)"))
     run = copy.run()
     assert run.executed == {"one"} and run.rendered
-    assert run.code != 0 and "another-section" in run.said, run
+    assert run.code != 0 and "another-section" in run.output, run
 
 
 def test_a_failing_cell_fails_and_keeps_what_is_good(copy):
@@ -297,7 +298,7 @@ def test_a_failing_cell_fails_and_keeps_what_is_good(copy):
     copy.write_notebook("one", (*ONE, '> print("one is changed")'))
     copy.write_notebook("two", (*TWO, '> kettle = {}\nkettle["water"]'))
     run = copy.run()
-    assert run.code != 0 and "KeyError: 'water'" in run.said, run
+    assert run.code != 0 and "KeyError: 'water'" in run.output, run
     assert run.executed == {"one"} and run.failed == {"two"} and not run.rendered
     assert copy.state() == before
     assert copy.texts("two") == former
@@ -310,7 +311,7 @@ def test_a_false_claim_fails(copy):
     copy.write_notebook("two", (TWO[0], TWO[1].replace("2 > 1", "2 > 3")))
     run = copy.run()
     assert run.code != 0 and run.failed == {"two"} and not run.rendered
-    assert "ClaimFailed" in run.said and "this did not hold: two is more than one" in run.said, run
+    assert "ClaimFailed" in run.output and "this did not hold: two is more than one" in run.output, run
 
 
 def test_a_notebook_that_stops_its_kernel_fails(copy):
@@ -334,17 +335,17 @@ def test_only_one_notebook(copy):
     assert run.code == 0 and run.executed == {"two"} and run.rendered, run
     assert [text for cell in copy.texts("one") for text in cell] == ["one is executed\n"]
     unknown = copy.run("book", "--only", "three")
-    assert unknown.code != 0 and "'three'" in unknown.said and "one, two" in unknown.said, unknown
+    assert unknown.code != 0 and "'three'" in unknown.output and "one, two" in unknown.output, unknown
 
 
 def test_two_commands_at_once(copy):
     """The second waits, and finds that nothing is left to do."""
     copy.write_notebook("one", (*ONE, '> print("changed")'))
     both = [copy.start() for _ in range(2)]
-    said = [process.communicate()[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    assert sorted("done   one" in text for text in said) == [False, True], said
-    assert sum("waiting" in text for text in said) == 1, said
+    output = [process.communicate()[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], output
+    assert sorted("done   one" in text for text in output) == [False, True], output
+    assert sum("waiting" in text for text in output) == 1, output
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
@@ -376,8 +377,8 @@ def test_a_failing_unit_test_fails_the_test_command(copy):
         shutil.rmtree(copy.folder / name)
     copy.write("tests/test_sums.py", '"""Sums."""\n\n\ndef test_sum():\n    assert 1 + 1 == 3\n')
     run = copy.run("test")
-    assert run.code != 0 and "assert (1 + 1) == 3" in run.said, run
-    assert "unit tests ended with exit code 1" in run.said
+    assert run.code != 0 and "assert (1 + 1) == 3" in run.output, run
+    assert "unit tests ended with exit code 1" in run.output
     assert run.executed == set() and not run.rendered
 
 
@@ -388,4 +389,4 @@ def test_style_is_checked_without_git(copy):
     assert run.code == 0, run
     copy.write("wrong.py", "import  os\n")
     run = copy.run("lint", PATH="")
-    assert run.code != 0 and "wrong.py" in run.said, run
+    assert run.code != 0 and "wrong.py" in run.output, run

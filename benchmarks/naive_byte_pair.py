@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 
-def learn_merges_by_recounting(
+def learn_merges_naively(
     words: Mapping[str, int], vocabulary: Mapping[str, int], vocab_size: int
 ) -> list[tuple[str, str]]:
     """Learn the same merges as `chapters_src.tokenization.byte_pair.learn_merges`, the plain way.
@@ -36,7 +36,7 @@ def learn_merges_by_recounting(
         spelled = [(merge(word, best, len(symbols)), number) for word, number in spelled]
         symbols.append("".join(merges[-1]))
         if len(merges) % 200 == 0:
-            print(f"  recounting: {len(merges)} merges", file=sys.stderr, flush=True)
+            print(f"  naive: {len(merges)} merges", file=sys.stderr, flush=True)
     return merges
 
 

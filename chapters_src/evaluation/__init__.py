@@ -1,0 +1,31 @@
+"""How good is a model, and how sure can we be of it? Scores, calibration, and the bootstrap.
+
+Scores come from scikit-learn and intervals from SciPy wherever they have them. What stands here is what they
+lack: the loss of each example, calibration over all classes, and scores fast enough to be computed on
+thousands of drawn test sets. Chapters 04, 05, 09, 10, 12 and 14 use it.
+
+Arrays may be NumPy arrays, lists or PyTorch tensors on any device. N is the number of examples.
+"""
+
+from chapters_src.evaluation.calibration import (
+    cross_entropies,
+    expected_calibration_error,
+    fit_temperature,
+    reliability,
+)
+from chapters_src.evaluation.classification import accuracy, classification_scores, macro_f1, recall_at_k
+from chapters_src.evaluation.intervals import Interval, bootstrap_interval, paired_bootstrap
+
+__all__ = [
+    "Interval",
+    "accuracy",
+    "bootstrap_interval",
+    "classification_scores",
+    "cross_entropies",
+    "expected_calibration_error",
+    "fit_temperature",
+    "macro_f1",
+    "paired_bootstrap",
+    "recall_at_k",
+    "reliability",
+]
