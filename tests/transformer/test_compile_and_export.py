@@ -1,4 +1,4 @@
-"""Models can be compiled and exported whole: no forward looks at a value, or bakes a batch's shape into itself."""
+"""Models can be compiled and exported whole: no forward looks at a value, or depends on one batch's shape."""
 
 import contextlib
 

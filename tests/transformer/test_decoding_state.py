@@ -54,7 +54,8 @@ SIDES = {
     for name, value in {"layers": 2, "attention_heads": 3, "ffn_dim": 16}.items()
 }
 TRANSLATOR = SIDES | {
-    "d_model": 12, "max_position_embeddings": 40, "decoder_start_token_id": START, "forced_eos_token_id": None,
+    "d_model": 12, "max_position_embeddings": 40,
+    "decoder_start_token_id": START, "forced_eos_token_id": None,
 }  # fmt: skip
 CONFIGS = {
     "gpt2": (GPT2LMHeadModel, GPT2Config, {"n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 40}),
@@ -185,7 +186,7 @@ def test_rows_can_be_dropped_repeated_and_swapped_at_any_time(kind, converted):
         close(state.next_logits, anew(model, kind, ids, attention_mask, written))
         new = [draw.randrange(4, VOCAB_SIZE) for _ in rows]
         logits = state.step(torch.tensor(new))
-        written = [row + [token] for row, token in zip(written, new, strict=True)]
+        written = [[*row, token] for row, token in zip(written, new, strict=True)]
         assert torch.equal(logits, state.next_logits)
         close(logits, anew(model, kind, ids, attention_mask, written))
 
