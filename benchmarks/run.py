@@ -22,13 +22,14 @@ ONE_THREAD = {
 os.environ.update(ONE_THREAD)  # read when the libraries are imported, so before the imports below
 sys.path.insert(0, str(FOLDER.parent))
 
-from benchmarks import feature_extraction, tokenization, transformer  # noqa: E402
+from benchmarks import decoding, feature_extraction, tokenization, transformer  # noqa: E402
 from benchmarks.measure import Result  # noqa: E402
 
 TOPICS = {
     "Tokenization (chapter 03)": tokenization.results,
     "Feature extraction (chapter 04)": feature_extraction.results,
     "Transformer (chapter 08)": transformer.results,
+    "Decoding (chapter 13)": decoding.results,
 }
 PACKAGES = ("tokenizers", "regex", "torch", "transformers")
 
@@ -74,11 +75,12 @@ counts once both ways were seen to give the same result (but for the training of
 learn different pieces). The Tokenizers library does more at once: it also notes where in the
 text each word stands.
 
-The lines about transformers are seconds on the wall with two threads, both sides in turns, and the median of
-each. There, memory is what tensors take at most in a training step, beyond the weights, what the optimizer
-keeps and the batch. From run to run these ratios move by some hundredths. The two encoders spend nearly all
-of their time in the same matrix products, so they are level; one projection for all heads saves time because
-a few large products are quicker than many small ones.
+The lines about transformers and decoding are seconds on the wall with two threads, both sides in turns, and
+the median of each. In parentheses stands where the median ratio lies with 95 % (bootstrap over the turns).
+Memory is what tensors take at most in a training step, beyond the weights, what the optimizer keeps and the
+batch. The two encoders spend nearly all of their time in the same matrix products, so they are level; one
+projection for all heads saves time because a few large products are quicker than many small ones. In
+decoding, the larger the model and the batch, the more of the time is the same matrix products again.
 
 Python {platform.python_version()}, {versions}; a computer with {os.cpu_count()} cores.
 """
@@ -93,6 +95,8 @@ def section(title: str, results: list[Result]) -> str:
 def line(result: Result) -> str:
     """Write one result as a line of the table."""
     ratio = f"{result.ratio:.0f}" if result.ratio >= 10 else f"{result.ratio:.2f}"
+    if result.interval is not None:
+        ratio += f" ({result.interval.low:.2f} to {result.interval.high:.2f})"
     ours, theirs = (f"{amount:.3g}\N{NO-BREAK SPACE}{result.unit}" for amount in (result.ours, result.theirs))
     cells = (result.what, ours, result.compared_with, theirs, ratio)
     return f"| {' | '.join(cells)} |"
