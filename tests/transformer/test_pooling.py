@@ -1,4 +1,4 @@
-"""The mean of the tokens: by its definition in float64, whatever the precision, and whatever padding holds."""
+"""The mean of the tokens: its definition in float64, in any precision, whatever stands at padding."""
 
 import math
 
