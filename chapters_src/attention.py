@@ -67,9 +67,9 @@ def padding_mask(attention_mask: Tensor) -> Tensor:
     """
     if attention_mask.ndim != 2 or attention_mask.is_floating_point():
         raise ValueError(
-            f"attention_mask {tuple(attention_mask.shape)}, {attention_mask.dtype}: (batch, length) is needed "
-            "in whole numbers or booleans, 1 for a token and 0 for padding; an additive mask becomes one by "
-            "`mask == 0`"
+            f"attention_mask {tuple(attention_mask.shape)}, {attention_mask.dtype}: (batch, length) is "
+            "needed in whole numbers or booleans, 1 for a token and 0 for padding; an additive mask becomes "
+            "one by `mask == 0`"
         )
     return attention_mask.bool()[:, None, None, :]
 
@@ -166,8 +166,16 @@ def apply_rotary(heads: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:
 
     Returns:
         (B, H, T, D), lengths unchanged.
+
+    Raises:
+        ValueError: the angles are of other tokens or another width.
     """
     cos, sin = angles  # The sines have the signs of their places.
+    if cos.shape[-2:] != heads.shape[-2:] or cos.size(0) not in (1, heads.size(0)):
+        raise ValueError(
+            f"angles {tuple(cos.shape)} for heads {tuple(heads.shape)}: those of the same tokens and "
+            "head_dim are needed"
+        )
     first, second = heads.chunk(2, dim=-1)
     swapped = torch.cat([second, first], dim=-1)
     return (heads * cos + swapped * sin).to(heads.dtype)
@@ -240,7 +248,7 @@ class KeyValueCache:
 
 
 class _Attention(nn.Module):
-    """What self-attention and cross-attention share: heads, their average, and the projection of the output."""
+    """What self-attention and cross-attention share: the heads, what they average, and the output."""
 
     def __init__(
         self, d_model: int, num_heads: int, num_key_value_heads: int | None, bias: bool, dropout: float
@@ -383,7 +391,8 @@ class CrossAttention(_Attention):
             hidden_states: what asks, (B, T, d_model).
             memory: what is asked, (B, S, d_model); or its keys and values, which `keys_and_values` has made
                 once for many calls.
-            memory_mask: boolean, True for "may attend", a shape that broadcasts to (B, H, T, S); None: all may.
+            memory_mask: boolean, True for "may attend", a shape that broadcasts to (B, H, T, S); None:
+                everyone may.
 
         Returns:
             (B, T, d_model).

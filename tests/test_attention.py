@@ -14,13 +14,15 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from chapters_src import attention
 from chapters_src.attention import (
+    CrossAttention,
     KeyValueCache,
     MultiHeadAttention,
-    RotaryPositions,
+    apply_rotary,
     attention_weights,
     causal_mask,
     padding_mask,
     recorded,
+    rotary_angles,
     scaled_dot_product_attention,
 )
 
@@ -154,7 +156,37 @@ def test_causal_mask_refuses_what_has_no_meaning(queries, keys):
         causal_mask(queries, keys)
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.float32, torch.uint8])
+@quick
+@given(SIZES, SIZES, SIZES, st.integers(0, 999))
+def test_causal_says_the_same_as_causal_mask(batch, length, width, seed):
+    generator = numbers(seed)
+    inputs = [draw(generator, batch, 2, length, width).requires_grad_() for _ in range(3)]
+    weights, expected_weights = (attention_weights(*inputs[:2], m) for m in ("causal", causal_mask(length)))
+    assert torch.equal(weights, expected_weights)
+    mixed, expected = (scaled_dot_product_attention(*inputs, m) for m in ("causal", causal_mask(length)))
+    assert torch.equal(mixed, expected)
+    upstream = draw(generator, *mixed.shape)
+    gradients = (torch.autograd.grad(each, inputs, upstream) for each in (mixed, expected))
+    assert all(torch.equal(mine, other) for mine, other in zip(*gradients, strict=True))
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(4, 5), (5, 4), (1, 2)])
+def test_causal_for_other_lengths_is_refused(queries, keys):
+    query, key = torch.zeros(2, 3, queries, 8), torch.zeros(2, 3, keys, 8)
+    message = f"mask='causal' for {queries} queries and {keys} keys.*as many keys as queries.*causal_mask"
+    with pytest.raises(ValueError, match=message):
+        attention_weights(query, key, "causal")
+    with pytest.raises(ValueError, match=message):
+        scaled_dot_product_attention(query, key, key, "causal")
+
+
+def test_no_other_word_is_a_mask():
+    query = torch.zeros(2, 3, 4, 8)
+    with pytest.raises(ValueError, match=r"mask='Causal' for 4 queries.*no tensor is 'causal'"):
+        attention_weights(query, query, "Causal")
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.uint8])
 def test_padding_mask_hides_padding_from_every_head_and_query(dtype):
     mask = padding_mask(torch.tensor([[1, 1, 0], [0, 1, 1]]).to(dtype))
     assert mask.dtype == torch.bool and mask.shape == (2, 1, 1, 3)
@@ -164,15 +196,14 @@ def test_padding_mask_hides_padding_from_every_head_and_query(dtype):
     assert combined[1, 0].tolist() == [[False] * 3, [False, True, False], [False, True, True]]
 
 
-def test_padding_mask_refuses_other_shapes_and_values():
+def test_padding_mask_refuses_other_shapes_and_types():
     with pytest.raises(ValueError, match=r"\(3,\).*\(batch, length\)"):
-        padding_mask(torch.ones(3))
+        padding_mask(torch.ones(3, dtype=torch.int64))
     additive = torch.tensor([[0.0, -1e9]])
-    with pytest.raises(ValueError, match=r"from -1e\+09|-1000000000.* to 0.*`mask == 0`"):
-        padding_mask(additive)
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        with pytest.raises(ValueError, match=rf"\(1, 2\), {dtype}.*whole numbers or booleans.*`mask == 0`"):
+            padding_mask(additive.to(dtype))
     assert padding_mask(additive == 0).flatten().tolist() == [True, False]  # the way out
-    with pytest.raises(ValueError, match="from 0 to 2"):
-        padding_mask(torch.tensor([[0, 1, 2]]))
 
 
 def test_no_mask_is_ever_filled_in():
@@ -219,7 +250,7 @@ def test_rotary_positions_turn_pairs_like_complex_numbers(head_dim, base, seed):
                 angle = positions[b, t].item() / base ** (2 * i / head_dim)
                 turned[b, :, t, i] *= complex(math.cos(angle), math.sin(angle))
     expected = torch.cat([turned.real, turned.imag], dim=-1)
-    ours = RotaryPositions(head_dim, base)(heads, positions)
+    ours = apply_rotary(heads, rotary_angles(positions, head_dim, base))
     torch.testing.assert_close(ours, expected, atol=2e-5, rtol=0)
     torch.testing.assert_close(ours.norm(dim=-1), heads.norm(dim=-1), atol=1e-6, rtol=0)
 
@@ -230,19 +261,19 @@ def test_rotary_positions_are_those_of_llama():
     angles = positions[..., None] / 10_000.0 ** (torch.arange(0, 8, 2) / 8)
     angles = torch.cat([angles, angles], dim=-1).double()
     theirs = apply_rotary_pos_emb(query, key, angles.cos(), angles.sin())
-    rotary = RotaryPositions(8)
     for ours, other in zip((query, key), theirs, strict=True):
-        torch.testing.assert_close(rotary(ours, positions), other, atol=1e-6, rtol=0)
+        turned = apply_rotary(ours, rotary_angles(positions, 8))
+        torch.testing.assert_close(turned, other, atol=1e-6, rtol=0)
 
 
 @quick
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300))
 def test_scores_depend_on_the_distance_only(at, distance, shift):
-    rotary = RotaryPositions(8)
     query, key = draw(numbers(2), 1, 1, 1, 8), draw(numbers(3), 1, 1, 1, 8)
 
     def score(query_at, key_at):
-        return (rotary(query, torch.tensor([[query_at]])) * rotary(key, torch.tensor([[key_at]]))).sum()
+        angles = (rotary_angles(torch.tensor([[place]]), 8) for place in (query_at, key_at))
+        return (apply_rotary(query, next(angles)) * apply_rotary(key, next(angles))).sum()
 
     here, there = score(at + distance, at), score(at + distance + shift, at + shift)
     torch.testing.assert_close(here, there, atol=1e-3, rtol=0)
@@ -251,40 +282,66 @@ def test_scores_depend_on_the_distance_only(at, distance, shift):
 
 def test_far_positions_stay_apart_in_half_precision():
     heads, positions = draw(numbers(0), 1, 1, 2, 16, dtype=torch.float32), torch.tensor([[10_000, 10_001]])
-    exact, rounded = RotaryPositions(16), RotaryPositions(16).to(torch.bfloat16)
-    result = rounded(heads.bfloat16(), positions)
+    angles = rotary_angles(positions, 16)
+    assert {part.dtype for part in angles} == {torch.float32}
+    result = apply_rotary(heads.bfloat16(), angles)
     assert result.dtype == torch.bfloat16
-    torch.testing.assert_close(result.float(), exact(heads, positions), atol=0.05, rtol=0)
+    torch.testing.assert_close(result.float(), apply_rotary(heads, angles), atol=0.05, rtol=0)
 
 
 @pytest.mark.parametrize("head_dim", [7, 0])
 def test_rotary_positions_need_pairs(head_dim):
     with pytest.raises(ValueError, match=f"head_dim={head_dim}.* even"):
-        RotaryPositions(head_dim)
+        rotary_angles(torch.arange(3)[None], head_dim)
+
+
+@pytest.mark.parametrize(
+    ("batch", "length", "head_dim"), [(1, 1, 4), (1, 4, 4), (3, 5, 4), (1, 5, 2), (1, 5, 8)]
+)
+def test_angles_of_other_tokens_are_refused(batch, length, head_dim):
+    """Those of one token would be spread over all, and those of three sequences would make three of one."""
+    angles = rotary_angles(torch.zeros(batch, length, dtype=torch.int64), head_dim)
+    with pytest.raises(
+        ValueError, match=rf"angles \({batch}, 1, {length}, {head_dim}\) for heads \(2, 3, 5, 4\)"
+    ):
+        apply_rotary(torch.zeros(2, 3, 5, 4), angles)
 
 
 # Multi-head attention
 
 
-def module(d_model=12, num_heads=3, seed=0, dtype=torch.float64, **options):
+def module(d_model=12, num_heads=3, seed=0, dtype=torch.float64, kind=MultiHeadAttention, **options):
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        built = MultiHeadAttention(d_model, num_heads, **options)
-    for bias in (built.projection.bias, built.output.bias):
-        if bias is not None:
-            nn.init.normal_(bias, std=0.5, generator=numbers(seed))
+        built = kind(d_model, num_heads, **options)
+    for name, parameter in built.named_parameters():
+        if name.endswith("bias"):
+            nn.init.normal_(parameter, std=0.5, generator=numbers(seed))
     return built.to(dtype)
+
+
+def crossing(*sizes, **options):
+    return module(*sizes, kind=CrossAttention, **options)
+
+
+def projections(ours):
+    """What makes queries, keys and values, in this order."""
+    return [ours.query, ours.key_value] if isinstance(ours, CrossAttention) else [ours.query_key_value]
 
 
 def library_twin(ours):
     """PyTorch's module with our weights: its stacked projection has the same order."""
-    with_bias = ours.projection.bias is not None
+    with_bias = ours.output.bias is not None
     theirs = nn.MultiheadAttention(
         ours.output.in_features, ours.num_heads, bias=with_bias, batch_first=True, dtype=torch.float64
     )
-    weights = {"in_proj_weight": ours.projection.weight, "out_proj.weight": ours.output.weight}
+    weights = {
+        "in_proj_weight": torch.cat([part.weight for part in projections(ours)]),
+        "out_proj.weight": ours.output.weight,
+    }
     if with_bias:
-        weights |= {"in_proj_bias": ours.projection.bias, "out_proj.bias": ours.output.bias}
+        weights["in_proj_bias"] = torch.cat([part.bias for part in projections(ours)])
+        weights["out_proj.bias"] = ours.output.bias
     theirs.load_state_dict({name: weight.detach().clone() for name, weight in weights.items()})
     return theirs
 
@@ -297,7 +354,7 @@ def library_twin(ours):
 def test_multi_head_attention_is_that_of_pytorch(sizes, bias, cross, masked, length, memory_length, seed):
     d_model, num_heads = sizes
     generator = numbers(seed)
-    ours = module(d_model, num_heads, seed, bias=bias)
+    ours = (crossing if cross else module)(d_model, num_heads, seed=seed, bias=bias)
     theirs = library_twin(ours)
     states = draw(generator, 2, length, d_model).requires_grad_()
     memory = draw(generator, 2, memory_length, d_model).requires_grad_() if cross else None
@@ -305,7 +362,7 @@ def test_multi_head_attention_is_that_of_pytorch(sizes, bias, cross, masked, len
     mask = torch.rand(2, num_heads, length, keys, generator=generator) < 0.6
     mask[..., 0] = True  # PyTorch's module gives NaN for a row without any key
     mask = mask if masked else None
-    mixed = ours(states, mask, memory=memory)
+    mixed = ours(states, memory, mask) if cross else ours(states, mask)
     source = states if memory is None else memory
     blocked = None if mask is None else ~mask.flatten(0, 1)
     expected, _ = theirs(states, source, source, attn_mask=blocked, need_weights=False)
@@ -313,72 +370,93 @@ def test_multi_head_attention_is_that_of_pytorch(sizes, bias, cross, masked, len
 
     upstream = draw(generator, *mixed.shape)
     inputs = [states, *([memory] if cross else [])]
-    our_inputs = [*inputs, ours.projection.weight, ours.output.weight]
-    their_inputs = [*inputs, theirs.in_proj_weight, theirs.out_proj.weight]
-    if bias:
-        our_inputs += [ours.projection.bias, ours.output.bias]
-        their_inputs += [theirs.in_proj_bias, theirs.out_proj.bias]
-    gradients = torch.autograd.grad(mixed, our_inputs, upstream)
-    for mine, other in zip(gradients, torch.autograd.grad(expected, their_inputs, upstream), strict=True):
-        torch.testing.assert_close(mine, other, atol=1e-10, rtol=0)
+    kinds = ["weight", "bias"] if bias else ["weight"]
+    our_inputs = [getattr(part, kind) for kind in kinds for part in (*projections(ours), ours.output)]
+    gradients = torch.autograd.grad(mixed, [*inputs, *our_inputs], upstream)
+    their_inputs = [theirs.in_proj_weight, theirs.out_proj.weight]
+    their_inputs += [theirs.in_proj_bias, theirs.out_proj.bias] if bias else []
+    expected = torch.autograd.grad(expected, [*inputs, *their_inputs], upstream)
+    flat, expected_flat = (torch.cat([each.flatten() for each in some]) for some in (gradients, expected))
+    torch.testing.assert_close(flat, expected_flat, atol=1e-10, rtol=0)  # both in the same order
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (1, 5), (5, 1), (3, 1, 5), (2, 1, 1, 5), (2, 3, 5, 5)])
-def test_masks_broadcast(shape):
-    ours, states = module(), draw(numbers(0), 2, 5, 12).requires_grad_()
+@pytest.mark.parametrize("cross", [False, True])
+def test_masks_broadcast(shape, cross):
+    states = draw(numbers(0), 2, 5, 12).requires_grad_()
+    ours = crossing() if cross else module()
+    inputs = (states, states) if cross else (states,)
     mask = torch.rand(shape, generator=numbers(1)) < 0.7
-    results = [ours(states, each) for each in (mask, mask.expand(2, 3, 5, 5))]
+    results = [ours(*inputs, each) for each in (mask, mask.expand(2, 3, 5, 5))]
     torch.testing.assert_close(*results, atol=1e-12, rtol=0)
     torch.testing.assert_close(*(torch.autograd.grad(each.sum(), states) for each in results))
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("is_rotary", [False, True])
+def test_causal_is_causal_mask_in_a_module_with_its_gradients_and_records(groups, is_rotary):
+    ours, states = module(num_key_value_heads=groups), draw(numbers(0), 2, 5, 12).requires_grad_()
+    angles = rotary_angles(torch.arange(5)[None], 4) if is_rotary else None
+    with recorded(ours) as weights:
+        results = [ours(states, mask, angles=angles) for mask in ("causal", causal_mask(5))]
+    torch.testing.assert_close(*results, atol=1e-12, rtol=0)
+    assert torch.equal(*weights[""])
+    assert (weights[""][0].triu(1) == 0).all() and (weights[""][0].diagonal(dim1=-2, dim2=-1) > 0).all()
+    upstream = draw(numbers(1), 2, 5, 12)
+    gradients = [torch.autograd.grad(each, [states, *ours.parameters()], upstream) for each in results]
+    for mine, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, other, atol=1e-12, rtol=0)
+    assert (results[0] - ours(states, None, angles=angles)).abs().max() > 0.01
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
 @pytest.mark.parametrize("cross", [False, True])
 def test_heads_that_share_keys_are_heads_with_equal_keys(groups, cross):
-    shared = module(16, 4, num_key_value_heads=groups)
-    full = module(16, 4)
-    query, key, value = shared.projection.weight.split([16, 4 * groups, 4 * groups])
-    query_bias, key_bias, value_bias = shared.projection.bias.split([16, 4 * groups, 4 * groups])
+    make = crossing if cross else module
+    shared, full = make(16, 4, num_key_value_heads=groups), make(16, 4)
 
     def repeat(rows):  # head h uses the keys of group h // (4 / groups)
         heads = rows.unflatten(0, (groups, 4))
         return torch.cat([heads[head // (4 // groups)] for head in range(4)])
 
     with torch.no_grad():
-        full.projection.weight.copy_(torch.cat([query, repeat(key), repeat(value)]))
-        full.projection.bias.copy_(torch.cat([query_bias, repeat(key_bias), repeat(value_bias)]))
+        for kind in ("weight", "bias"):
+            rows = torch.cat([getattr(part, kind) for part in projections(shared)])
+            query, key, value = rows.split([16, 4 * groups, 4 * groups])
+            rows = torch.cat([query, repeat(key), repeat(value)])
+            for part in projections(full):
+                place = getattr(part, kind)
+                place.copy_(rows[: len(place)])
+                rows = rows[len(place) :]
     full.output.load_state_dict(shared.output.state_dict())
-    states, memory = draw(numbers(1), 2, 5, 16), draw(numbers(2), 2, 6, 16) if cross else None
-    mask = None if cross else causal_mask(5)
-    torch.testing.assert_close(
-        shared(states, mask, memory=memory), full(states, mask, memory=memory), atol=1e-12, rtol=0
-    )
-    assert shared.projection.weight.shape == (16 + 2 * 4 * groups, 16)
+    states, memory = draw(numbers(1), 2, 5, 16), draw(numbers(2), 2, 6, 16)
+    inputs = (states, memory, None) if cross else (states, causal_mask(5))
+    torch.testing.assert_close(shared(*inputs), full(*inputs), atol=1e-12, rtol=0)
+    assert projections(shared)[-1].weight.shape == ((not cross) * 16 + 2 * 4 * groups, 16)
 
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_rotary_attention_turns_queries_and_keys_and_not_values(groups):
-    rotary = RotaryPositions(6)
-    ours = module(12, 2, rotary=rotary, num_key_value_heads=groups)
+    ours = module(12, 2, num_key_value_heads=groups)
     states, positions = draw(numbers(0), 2, 5, 12), torch.tensor([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]])
-    rows = ours.projection(states)
+    angles = rotary_angles(positions, 6)
+    rows = ours.query_key_value(states)
     by_head = []
     for head in range(2):
         group = 2 + head * groups // 2
         query, key, value = (rows[..., 6 * n : 6 * n + 6] for n in (head, group, group + groups))
-        query, key = (rotary(each[:, None], positions)[:, 0] for each in (query, key))
+        query, key = (apply_rotary(each[:, None], angles)[:, 0] for each in (query, key))
         by_head.append(scaled_dot_product_attention(query, key, value, causal_mask(5)))
     expected = ours.output(torch.cat(by_head, dim=-1))
-    torch.testing.assert_close(
-        ours(states, causal_mask(5), positions=positions), expected, atol=1e-12, rtol=0
-    )
+    torch.testing.assert_close(ours(states, causal_mask(5), angles=angles), expected, atol=1e-12, rtol=0)
 
 
-def test_a_query_that_may_attend_to_nothing_gets_the_bias_of_the_output():
-    ours = module()
+@pytest.mark.parametrize("cross", [False, True])
+def test_a_query_that_may_attend_to_nothing_gets_the_bias_of_the_output(cross):
+    ours = crossing() if cross else module()
     states = draw(numbers(0), 2, 4, 12).requires_grad_()
     mask = padding_mask(torch.tensor([[0, 0, 0, 0], [1, 1, 0, 0]]))
-    mixed = ours(states, mask)
+    mixed = ours(states, states, mask) if cross else ours(states, mask)
     torch.testing.assert_close(mixed[0], ours.output.bias.expand(4, 12))
     mixed.sum().backward()
     assert states.grad.isfinite().all() and (states.grad[0] == 0).all()
@@ -397,6 +475,7 @@ def test_dropout_takes_weights_in_training_only():
     )  # kept are scaled
 
 
+@pytest.mark.parametrize("kind", [MultiHeadAttention, CrossAttention])
 @pytest.mark.parametrize(
     ("options", "values"),
     [
@@ -406,38 +485,127 @@ def test_dropout_takes_weights_in_training_only():
         ({"d_model": 12, "num_heads": 4, "num_key_value_heads": 0}, "num_key_value_heads=0"),
     ],
 )
-def test_numbers_that_do_not_divide_are_refused(options, values):
+def test_numbers_that_do_not_divide_are_refused(kind, options, values):
     with pytest.raises(ValueError, match=f"{values}.*have to divide"):
-        MultiHeadAttention(**options)
+        kind(**options)
 
 
 def test_multi_head_attention_refuses_what_does_not_fit():
-    with pytest.raises(ValueError, match=r"head_dim=8.*head_dim=4"):
-        MultiHeadAttention(12, 3, rotary=RotaryPositions(8))
-    plain, rotary = module(), module(rotary=RotaryPositions(4))
-    states, positions = draw(numbers(0), 2, 5, 12), torch.arange(5)[None]
+    ours, states = module(), draw(numbers(0), 2, 5, 12)
     with pytest.raises(ValueError, match=r"hidden_states \(5, 12\).*tokens, 12"):
-        plain(states[0], None)
+        ours(states[0], None)
     with pytest.raises(ValueError, match=r"hidden_states \(2, 5, 11\).*tokens, 12"):
-        plain(states[..., :11], None)
-    with pytest.raises(ValueError, match=r"memory \(2, 5, 11\).*tokens, 12"):
-        plain(states, None, memory=states[..., :11])
-    with pytest.raises(ValueError, match=r"positions were given.*leave them out"):
-        plain(states, None, positions=positions)
-    with pytest.raises(ValueError, match=r"positions=None.*needs those of its tokens, \(2, 5\) or \(1, 5\)"):
-        rotary(states, None)
-    with pytest.raises(ValueError, match=r"positions=\(5,\).*\(2, 5\)"):
-        rotary(states, None, positions=positions[0])
-    with pytest.raises(ValueError, match=r"positions=\(1, 4\).*\(1, 5\)"):
-        rotary(states, None, positions=positions[:, :4])
-    with pytest.raises(ValueError, match=r"memory.*rotary=None"):
-        rotary(states, None, memory=states, positions=positions)
-    with pytest.raises(ValueError, match=r"\(2, 3, 5, 4\).*\(3, 3, 5, 4\)"):
-        plain(states, None, memory=draw(numbers(0), 3, 5, 12))
+        ours(states[..., :11], None)
+    with pytest.raises(ValueError, match=r"angles \(1, 1, 4, 4\) for heads \(2, 6, 5, 4\)"):
+        ours(states, None, angles=rotary_angles(torch.arange(4)[None], 4))
     with pytest.raises(ValueError, match=r"torch.int64.*boolean"):
-        plain(states, torch.ones(5, 5, dtype=torch.int64))
+        ours(states, torch.ones(5, 5, dtype=torch.int64))
     with pytest.raises(ValueError, match=r"\(2, 5\).*\(2, 3, 5, 5\)"):  # an attention mask as it comes
-        plain(states, torch.ones(2, 5, dtype=torch.bool))
+        ours(states, torch.ones(2, 5, dtype=torch.bool))
+
+
+def test_cross_attention_refuses_what_does_not_fit():
+    ours, states = crossing(), draw(numbers(0), 2, 5, 12)
+    with pytest.raises(ValueError, match=r"hidden_states \(5, 12\).*tokens, 12"):
+        ours(states[0], states, None)
+    for call in (lambda memory: ours(states, memory, None), ours.keys_and_values):
+        with pytest.raises(ValueError, match=r"memory \(2, 5, 11\).*tokens, 12"):
+            call(states[..., :11])
+    with pytest.raises(ValueError, match="a memory of 3 sequences for 2"):
+        ours(states, draw(numbers(0), 3, 5, 12), None)
+    with pytest.raises(ValueError, match="a memory of 3 sequences for 1"):
+        ours(states[:1], draw(numbers(0), 3, 5, 12), None)
+    with pytest.raises(ValueError, match=r"torch.float32.*boolean"):
+        ours(states, states, torch.ones(5, 5))
+    with pytest.raises(ValueError, match=r"\(2, 5\).*\(2, 3, 5, 5\)"):  # an attention mask as it comes
+        ours(states, states, torch.ones(2, 5, dtype=torch.bool))
+
+
+def test_no_value_is_looked_at():
+    """Tensors on the meta device have none, and say so to whoever asks."""
+    meta = torch.device("meta")
+    with pytest.raises(RuntimeError, match="meta tensors"):
+        bool(torch.ones((), device=meta))
+    states, attention_mask = torch.empty(2, 5, 12, device=meta), torch.ones(2, 5, dtype=torch.int64).to(meta)
+    mask = padding_mask(attention_mask) & causal_mask(5, device=meta)
+    angles = rotary_angles(torch.arange(5, device=meta)[None], 4)
+    cache = KeyValueCache(2, 3, 7, 4, states)
+    ours, cross = MultiHeadAttention(12, 3).to(meta), CrossAttention(12, 3).to(meta)
+    for result in (
+        ours(states, mask, angles=angles),
+        ours(states, "causal", cache=cache),
+        ours(states[:, :2], causal_mask(2, 7, meta), cache=cache),
+        cross(states, states, padding_mask(attention_mask)),
+    ):
+        assert result.device == meta
+    cache.select(torch.zeros(3, dtype=torch.int64, device=meta))
+    assert attention_weights(states, states, mask[:, 0]).shape == (2, 5, 5)
+
+
+# Adapters and hooks: a weight is only ever used through its module
+
+
+PROJECTIONS = [
+    (MultiHeadAttention, "query_key_value"), (MultiHeadAttention, "output"),
+    (CrossAttention, "query"), (CrossAttention, "key_value"), (CrossAttention, "output"),
+]  # fmt: skip
+
+
+def run(ours, seed=0):
+    states, memory = draw(numbers(seed), 2, 5, 12), draw(numbers(seed + 1), 2, 4, 12)
+    return ours(states, memory, None) if isinstance(ours, CrossAttention) else ours(states, "causal")
+
+
+@pytest.mark.parametrize(("kind", "name"), PROJECTIONS)
+def test_a_hook_on_a_projection_takes_effect(kind, name):
+    hooked, expected = module(kind=kind), module(kind=kind)
+    before = run(hooked)
+    more = draw(numbers(9), hooked.get_submodule(name).out_features)
+    handle = hooked.get_submodule(name).register_forward_hook(lambda _module, _inputs, made: made + more)
+    expected.get_submodule(name).bias.data.add_(more)  # the same, said otherwise
+    assert (run(hooked) - before).abs().max() > 0.01
+    torch.testing.assert_close(run(hooked), run(expected), atol=1e-12, rtol=0)
+    with recorded(hooked) as weights, recorded(expected) as expected_weights:
+        run(hooked)
+        run(expected)
+    torch.testing.assert_close(weights, expected_weights, atol=1e-12, rtol=0)
+    handle.remove()
+    assert torch.equal(run(hooked), before)
+
+
+class Adapter(nn.Module):
+    """A low-rank addition, without `weight`, `bias` or sizes of its own."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.down = nn.Parameter(draw(numbers(1), 2, base.in_features))
+        self.up = nn.Parameter(draw(numbers(2), base.out_features, 2))
+
+    def forward(self, x):
+        return self.base(x) + x @ self.down.T @ self.up.T
+
+
+@pytest.mark.parametrize(("kind", "name"), PROJECTIONS)
+def test_a_projection_can_be_replaced_by_another_module(kind, name):
+    adapted, merged = module(kind=kind), module(kind=kind)
+    before = run(adapted)
+    adapter = Adapter(adapted.get_submodule(name))
+    setattr(adapted, name, adapter)
+    merged.get_submodule(name).weight.data.add_(adapter.up @ adapter.down)
+    after = run(adapted)
+    assert (after - before).abs().max() > 0.01
+    torch.testing.assert_close(after, run(merged), atol=1e-12, rtol=0)
+    after.square().sum().backward()
+    assert all((weight.grad != 0).any() for weight in (adapter.down, adapter.up))
+
+
+def test_keys_and_values_of_a_memory_go_through_hooks_too():
+    ours, memory = crossing(), draw(numbers(1), 2, 4, 12)
+    ours.key_value.register_forward_hook(lambda _module, _inputs, made: made + 1)
+    states = draw(numbers(0), 2, 5, 12)
+    ready = ours.keys_and_values(memory)
+    assert torch.equal(ours(states, ready, None), ours(states, memory, None))
 
 
 # The cache
@@ -447,54 +615,131 @@ def test_multi_head_attention_refuses_what_does_not_fit():
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("is_rotary", [False, True])
 def test_cached_is_the_same_as_uncached(chunks, groups, is_rotary):
-    ours = module(num_key_value_heads=groups, rotary=RotaryPositions(4) if is_rotary else None)
-    states, cache, parts, past = draw(numbers(0), 2, 7, 12), KeyValueCache(), [], 0
-    positions = torch.arange(7)[None]
+    ours, states = module(num_key_value_heads=groups), draw(numbers(0), 2, 7, 12)
+    cache, parts, past = KeyValueCache(2, groups, 9, 4, states), [], 0
 
-    def given_positions(start, end):
-        return positions[:, start:end] if is_rotary else None
+    def angles(start, end):
+        return rotary_angles(torch.arange(start, end)[None], 4) if is_rotary else None
 
-    whole = ours(states, causal_mask(7), positions=given_positions(0, 7))
+    whole = ours(states, "causal", angles=angles(0, 7))
     for size in chunks:
         end = past + size
         mask = causal_mask(size, end)
-        parts.append(ours(states[:, past:end], mask, positions=given_positions(past, end), cache=cache))
+        parts.append(ours(states[:, past:end], mask, angles=angles(past, end), cache=cache))
         past = end
         assert cache.length == past
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=1e-12, rtol=0)
-    assert cache.key.shape == cache.value.shape == (2, groups, 7, 4)
 
 
-def test_the_keys_of_a_memory_are_computed_once():
-    ours, cache = module(), KeyValueCache()
+def test_causal_is_refused_where_a_cache_has_earlier_tokens():
+    ours, states = module(), draw(numbers(0), 2, 5, 12)
+    cache = KeyValueCache(2, 3, 7, 4, states)
+    ours(states, "causal", cache=cache)
+    with pytest.raises(ValueError, match="mask='causal' for 2 queries and 7 keys"):
+        ours(states[:, :2], "causal", cache=cache)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_the_keys_of_a_memory_are_made_once(groups):
+    ours = crossing(num_key_value_heads=groups)
     states, memory = draw(numbers(0), 2, 3, 12), draw(numbers(1), 2, 5, 12)
-    expected = ours(states, None, memory=memory)
-    torch.testing.assert_close(ours(states[:, :2], None, memory=memory, cache=cache), expected[:, :2])
-    assert cache.length == 5
-    unused = torch.full_like(memory, math.nan)
-    torch.testing.assert_close(ours(states[:, 2:], None, memory=unused, cache=cache), expected[:, 2:])
-    assert cache.length == 5
+    mask = padding_mask(torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]))
+    expected = ours(states, memory, mask)
+    ready = ours.keys_and_values(memory)
+    assert [tuple(each.shape) for each in ready] == [(2, groups, 5, 4)] * 2
+    calls = []
+    ours.key_value.register_forward_hook(lambda *_: calls.append(1))
+    parts = [ours(states[:, t : t + 1], ready, mask) for t in range(3)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), expected, atol=1e-12, rtol=0)
+    assert not calls
 
 
-def test_a_cache_selects_and_crops():
-    cache = KeyValueCache()
-    cache.select(torch.tensor([0]))  # of an empty one nothing is left
+def test_one_memory_can_serve_many_sequences():
+    ours, states, memory = crossing(), draw(numbers(0), 3, 4, 12), draw(numbers(1), 1, 5, 12)
+    mask = padding_mask(torch.tensor([[1, 1, 1, 1, 0]]))
+    expected = ours(states, memory.expand(3, 5, 12), mask)
+    for one in (memory, ours.keys_and_values(memory)):
+        torch.testing.assert_close(ours(states, one, mask), expected, atol=1e-12, rtol=0)
+
+
+def keys_and_values(*shape, seed=0):
+    return draw(numbers(seed), *shape), draw(numbers(seed + 1), *shape)
+
+
+def test_appending_copies_nothing_that_is_there():
+    key, value = keys_and_values(2, 3, 6, 5)
+    cache = KeyValueCache(2, 3, 6, 5, key)
+    views = [cache.append(key[:, :, i : i + 2], value[:, :, i : i + 2]) for i in (0, 2, 4)]
+    for kind, expected in ((0, key), (1, value)):
+        assert len({view[kind].data_ptr() for view in views}) == 1
+        assert len({view[kind].untyped_storage().data_ptr() for view in views}) == 1
+        assert views[0][kind].untyped_storage().nbytes() == expected.nbytes  # the room, from the start
+        for length, view in zip((2, 4, 6), views, strict=True):
+            assert torch.equal(view[kind], expected[:, :, :length])
+    assert views[0][0].data_ptr() != views[0][1].data_ptr()
+
+
+def test_a_cache_is_of_the_type_it_was_told():
+    cache = KeyValueCache(1, 2, 3, 4, torch.empty(7, dtype=torch.bfloat16))
+    key, value = cache.append(torch.ones(1, 2, 1, 4), torch.ones(1, 2, 1, 4))
+    assert key.dtype == value.dtype == torch.bfloat16
+    assert (
+        KeyValueCache(1, 2, 3, 4, torch.empty(0, device="meta")).append(key, value)[0].device.type == "meta"
+    )
+
+
+def test_a_full_cache_and_other_sequences_are_refused():
+    key, value = keys_and_values(2, 3, 4, 5)
+    cache = KeyValueCache(2, 3, 6, 5, key)
+    cache.append(key, value)
+    with pytest.raises(
+        ValueError, match=r"room for 6 tokens, 4 of them taken; 2 sequences of 4 tokens came.*more room"
+    ):
+        cache.append(key, value)
+    for rows in (1, 3):
+        one = keys_and_values(rows, 3, 1, 5)
+        with pytest.raises(ValueError, match=f"cache has 2 sequences .*; {rows} sequences of 1.*select rows"):
+            cache.append(*one)
+    assert cache.length == 4
+    all_keys, _ = cache.append(key[:, :, :2], value[:, :, :2])  # there is room for two
+    assert torch.equal(all_keys, torch.cat([key, key[:, :, :2]], dim=2))
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1], [1, 1, 0], [2], [0, 2, 2, 1, 0]])
+def test_a_cache_selects_and_goes_on(rows):
+    key, value = keys_and_values(3, 2, 4, 5)
+    cache, rows = KeyValueCache(3, 2, 7, 5, key), torch.tensor(rows)
+    before, _ = cache.append(key, value)
+    kept_before = before.clone()
+    cache.select(rows)
+    assert cache.length == 4
+    more = keys_and_values(len(rows), 2, 3, 5, seed=7)
+    for whole, old, new in zip(cache.append(*more), (key, value), more, strict=True):
+        assert torch.equal(whole, torch.cat([old[rows], new], dim=2))
+    if len(rows) != 3:  # then it has moved, and what was given out is left alone
+        assert torch.equal(before, kept_before)
+
+
+def test_an_empty_cache_selects_and_crops():
+    cache = KeyValueCache(2, 3, 4, 5, torch.empty(0))
+    cache.select(torch.tensor([0]))
     cache.crop(0)
     assert cache.length == 0
-    key, value = draw(numbers(0), 2, 3, 4, 5), draw(numbers(1), 2, 3, 4, 5)
-    cache.append(key[:, :, :3], value[:, :, :3])
-    all_keys, all_values = cache.append(key[:, :, 3:], value[:, :, 3:])
-    assert torch.equal(all_keys, key) and torch.equal(all_values, value)
-    cache.select(torch.tensor([1, 1, 0]))
-    assert torch.equal(cache.key, key[[1, 1, 0]]) and torch.equal(cache.value, value[[1, 1, 0]])
-    cache.crop(2)
-    assert cache.length == 2
-    assert torch.equal(cache.key, key[[1, 1, 0], :, :2]) and torch.equal(cache.value, value[[1, 1, 0], :, :2])
-    with pytest.raises(ValueError, match=r"holds 3 sequences and 2 came.*select"):
-        cache.append(key, value)
-    assert cache.length == 2
-    for length in (3, -1):
-        with pytest.raises(ValueError, match=f"keep {length} tokens.*holds 2"):
+    cache.append(torch.ones(1, 3, 4, 5), torch.ones(1, 3, 4, 5))
+
+
+def test_a_cropped_cache_goes_on_from_there():
+    key, value = keys_and_values(2, 3, 4, 5)
+    cache = KeyValueCache(2, 3, 4, 5, key)
+    cache.append(key, value)
+    cache.crop(4)
+    cache.crop(1)
+    assert cache.length == 1
+    more = keys_and_values(2, 3, 2, 5, seed=7)
+    for whole, old, new in zip(cache.append(*more), (key, value), more, strict=True):
+        assert torch.equal(whole, torch.cat([old[:, :, :1], new], dim=2))
+    for length in (4, -1):
+        with pytest.raises(ValueError, match=f"keep {length} tokens.*holds 3"):
             cache.crop(length)
 
 
@@ -504,10 +749,10 @@ def test_a_cache_selects_and_crops():
 class TwoAttentions(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.second = module(seed=1), module(seed=2, num_key_value_heads=1)
+        self.first, self.second = module(seed=1), crossing(seed=2, num_key_value_heads=1)
 
     def forward(self, states, mask):
-        return self.second(self.first(states, mask), mask)
+        return self.second(self.first(states, mask), states, mask)
 
 
 def test_recording_keeps_what_the_softmax_gave():
@@ -522,9 +767,12 @@ def test_recording_keeps_what_the_softmax_gave():
     assert [[tuple(each.shape) for each in calls] for calls in weights.values()] == [
         [(2, 3, 4, 4), (2, 3, 2, 2)]
     ] * 2
-    rows = model.first.projection(states)
+    rows = model.first.query_key_value(states)
     query, key = (rows[..., 12 * n : 12 * n + 12].unflatten(-1, (3, 4)).transpose(1, 2) for n in (0, 1))
     torch.testing.assert_close(weights["first"][0], attention_weights(query, key, mask))
+    query = model.second.query(model.first(states, mask)).unflatten(-1, (3, 4)).transpose(1, 2)
+    key = model.second.key_value(states)[..., None, :4].transpose(1, 2)  # one head of keys for all
+    torch.testing.assert_close(weights["second"][0], attention_weights(query, key, mask))
     for calls in weights.values():
         sums = calls[0].sum(dim=-1)
         torch.testing.assert_close(sums, mask.any(-1).double().expand_as(sums))
@@ -551,23 +799,25 @@ def test_recording_in_training_does_not_change_what_is_dropped():
 
 
 def test_there_has_to_be_something_to_record():
-    with pytest.raises(ValueError, match="Linear contains no MultiHeadAttention"), recorded(nn.Linear(2, 2)):
+    with pytest.raises(ValueError, match="Linear contains no attention"), recorded(nn.Linear(2, 2)):
         pass
 
 
 def test_a_module_can_be_copied_saved_and_used_in_other_precisions():
-    ours = module(rotary=RotaryPositions(4), dtype=torch.float32)
+    ours = module(dtype=torch.float32)
     assert set(ours.state_dict()) == {
-        "projection.weight", "projection.bias", "output.weight", "output.bias"
+        "query_key_value.weight", "query_key_value.bias", "output.weight", "output.bias"
     }  # fmt: skip
-    states, positions = draw(numbers(0), 2, 5, 12, dtype=torch.float32), torch.arange(5)[None]
-    expected = ours(states, causal_mask(5), positions=positions)
-    twin = copy.deepcopy(ours)
-    assert torch.equal(twin(states, causal_mask(5), positions=positions), expected)
+    assert set(crossing().state_dict()) == {
+        f"{name}.{kind}" for name in ("query", "key_value", "output") for kind in ("weight", "bias")
+    }
+    states, angles = draw(numbers(0), 2, 5, 12, dtype=torch.float32), rotary_angles(torch.arange(5)[None], 4)
+    expected = ours(states, "causal", angles=angles)
+    assert torch.equal(copy.deepcopy(ours)(states, "causal", angles=angles), expected)
     with torch.inference_mode():
-        assert torch.equal(ours(states, causal_mask(5), positions=positions), expected)
+        assert torch.equal(ours(states, "causal", angles=angles), expected)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        rough = ours(states, causal_mask(5), positions=positions)
-        weights = attention_weights(states, states, causal_mask(5))
+        rough = ours(states, "causal", angles=angles)
+        weights = attention_weights(states, states, "causal")
     assert rough.dtype == torch.bfloat16 and weights.isfinite().all()
     torch.testing.assert_close(rough.float(), expected, atol=0.05, rtol=0)

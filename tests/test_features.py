@@ -1,4 +1,4 @@
-"""Vectors of texts: the same as for each text alone, whatever the batch; and pooling by its definition."""
+"""Vectors of texts: the same as for each text alone, whatever the batch."""
 
 import pytest
 import torch
@@ -74,18 +74,11 @@ def test_a_long_text_is_cut_off_at_the_context(model, tokenizer):
     torch.testing.assert_close(whole, cut)
 
 
-def test_mean_pool_ignores_padding():
-    hidden_states = torch.tensor([[[1.0], [3.0], [100.0]], [[5.0], [7.0], [9.0]]])
-    attention_mask = torch.tensor([[1, 1, 0], [1, 1, 1]])
-    assert mean_pool(hidden_states, attention_mask).tolist() == [[2.0], [7.0]]
-
-
-@pytest.mark.parametrize("pool", [mean_pool, first_token])
-def test_pooling_refuses_what_does_not_fit(pool):
+def test_first_token_refuses_what_does_not_fit():
     with pytest.raises(ValueError, match=r"\(2, 3, 4\).*\(2, 4\)"):
-        pool(torch.ones(2, 3, 4), torch.ones(2, 4))
-    with pytest.raises(ValueError, match="text 1 of the batch has no tokens"):
-        pool(torch.ones(2, 2, 4), torch.tensor([[1, 1], [0, 0]]))
+        first_token(torch.ones(2, 3, 4), torch.ones(2, 4, dtype=torch.int64))
+    with pytest.raises(ValueError, match=r"torch.float32.*whole numbers or booleans"):
+        first_token(torch.ones(2, 3, 4), torch.ones(2, 3))
 
 
 def test_first_token_refuses_padding_on_the_left():

@@ -316,69 +316,13 @@ def test_the_embedded_encoder_layer_by_layer_in_float64(encoder):
     tokenizer, theirs, ours = encoder
     batch = tokenizer(emotions.load()["test"][:4]["text"], padding=True, return_tensors="pt")
     layers = []
-    for layer in (ours := copy.deepcopy(ours).double()).layers:
+    for layer in (ours := copy.deepcopy(ours).double()).stack.layers:
         layer.register_forward_hook(lambda _module, _inputs, states: layers.append(states))
     ours(batch["input_ids"], batch["attention_mask"])
     expected = copy.deepcopy(theirs).double()(**batch, output_hidden_states=True).hidden_states[1:]
     assert len(layers) == len(expected) == 6
     for states, wanted in zip(layers, expected, strict=True):
         assert largest_difference(states, wanted, batch["attention_mask"]) < 1e-10
-
-
-NEW_TOKENS = 10
-
-
-def talkative(kind, seed, **settings):
-    """A model whose next token depends on what it reads, so that it does not repeat one token for ever."""
-    model = made(kind, seed, tie_word_embeddings=False, **settings)
-    for name, tensor in model.state_dict().items():
-        if "wte" in name or "embed_tokens" in name:
-            tensor *= 4
-        elif name.endswith("bias"):
-            tensor *= 0.1
-    return model
-
-
-def is_varied(ids):
-    return len(set(ids.flatten().tolist())) > 3
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("kind", [gpt2, llama])
-@torch.no_grad()
-def test_cached_decoding_gives_the_librarys_ids(kind, seed):
-    theirs = talkative(kind, seed)
-    ids, mask = padded_batch(seed, "left")
-    expected = theirs.generate(ids, attention_mask=mask, do_sample=False, max_new_tokens=NEW_TOKENS)
-    ours = converted(theirs)
-    cache, new, result = ours.new_cache(), ids, ids
-    for _ in range(NEW_TOKENS):
-        positions = positions_of(mask)[:, -new.size(1) :]
-        new = ours(new, mask, positions=positions, cache=cache)[:, -1:].argmax(dim=-1)
-        result, mask = torch.cat([result, new], dim=1), torch.cat([mask, torch.ones_like(new)], dim=1)
-    assert result.tolist() == expected.tolist()
-    assert is_varied(result[:, -NEW_TOKENS:])
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(
-    ("kind", "settings"), [(bart, {}), (marian, {"share_encoder_decoder_embeddings": False})]
-)
-@torch.no_grad()
-def test_cached_translation_gives_the_librarys_ids(kind, settings, seed):
-    theirs = talkative(kind, seed, **settings)
-    source, source_mask = padded_batch(seed, "right")
-    expected = theirs.generate(
-        source, attention_mask=source_mask, do_sample=False, max_new_tokens=NEW_TOKENS, num_beams=1
-    )
-    ours = converted(theirs)
-    memory, cache = ours.encode(source, source_mask), ours.new_cache()
-    result = new = torch.full((4, 1), 2)
-    for _ in range(NEW_TOKENS):
-        new = ours.decode(new, torch.ones_like(result), memory, cache=cache)[:, -1:].argmax(dim=-1)
-        result = torch.cat([result, new], dim=1)
-    assert result.tolist() == expected.tolist()
-    assert is_varied(result)
 
 
 @pytest.mark.parametrize("kind", [bert, distilbert, gpt2, llama, bart, marian])
@@ -490,12 +434,15 @@ def test_bart_without_its_head_and_with_each_name_of_the_shared_embedding():
         assert same(from_library(body.config, fewer), converted(full))
 
 
-def test_marian_without_its_table_of_sines():
+def test_marians_table_of_sines_is_not_read():
     theirs = made(marian, 0)
-    tensors = {name: t for name, t in theirs.state_dict().items() if "embed_positions" not in name}
-    ours, expected = from_library(theirs.config, tensors).state_dict(), converted(theirs).state_dict()
-    for name in expected:
-        torch.testing.assert_close(ours[name], expected[name], atol=1e-6, rtol=0)
+    tensors = theirs.state_dict()
+    tables = [name for name in tensors if "embed_positions" in name]
+    assert len(tables) == 2
+    without = {name: tensor for name, tensor in tensors.items() if name not in tables}
+    other = tensors | {name: torch.ones(3, 4) for name in tables}
+    for each in (without, other):
+        assert same(from_library(theirs.config, each), converted(theirs))
 
 
 def test_half_precision_becomes_float32():
@@ -564,8 +511,8 @@ def test_every_misshapen_tensor_is_named(kind):
     tensors = theirs.state_dict()
     for name in tensors:
         bare = name.removeprefix("transformer." if kind is gpt2 else "model.")
-        if bare.startswith("pooler"):
-            continue
+        if bare.startswith("pooler") or (kind is marian and "embed_positions" in bare):
+            continue  # left out
         longer = torch.cat([tensors[name], tensors[name][:1]])
         shape = ", ".join(map(str, longer.shape))
         with pytest.raises(ValueError) as error:

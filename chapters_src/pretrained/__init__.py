@@ -1,10 +1,10 @@
 """Checkpoints: the Transformers library's weights in our modules, ours saved, loaded and exported.
 
-Six kinds of the library's models are known: BERT's and DistilBERT's become our `Encoder`, GPT-2's and Llama's our
-`LanguageModel`, BART's and Marian's our `EncoderDecoder`. `names` is the table that says where the library keeps
-what our modules keep, `configurations` turns one side's configuration into the other's, `conversion` copies the
-weights and sees that none is left over and that nothing keeps its random start, and `folders` reads and writes
-files. Chapter 08 converts and compares; chapters 12, 13 and 14 use it.
+Six kinds of the library's models are known: BERT and DistilBERT become our `Encoder`, GPT-2 and Llama our
+`LanguageModel`, BART and Marian our `EncoderDecoder`. `names` is the table of where the library keeps what
+our modules keep, `configurations` turns one side's configuration into the other's, `conversion` copies the
+weights and makes sure that none is left over and that nothing keeps its random start, and `folders` reads
+and writes files. Chapter 08 converts and compares; chapters 12, 13 and 14 use it.
 """
 
 from chapters_src.pretrained.conversion import from_library, to_library

@@ -189,8 +189,8 @@ def library_config(model: Encoder | LanguageModel) -> PretrainedConfig:
 
 def _to_bert(config: Config) -> BertConfig:
     _has_only(
-        "BERT", config, positions="learned", norm="layer", norm_first=False, embedding_norm=True, gated=False,
-        bias=True, scales_embedding=False, num_key_value_heads=(None, config.num_heads),
+        "BERT", config, positions="learned", norm="layer", norm_first=False, embedding_norm=True,
+        gated=False, bias=True, scale_embedding=(None, False), num_key_value_heads=(None, config.num_heads),
     )  # fmt: skip
     return BertConfig(
         vocab_size=config.vocab_size,
@@ -209,8 +209,9 @@ def _to_bert(config: Config) -> BertConfig:
 
 def _to_gpt2(config: Config) -> GPT2Config:
     _has_only(
-        "GPT-2", config, positions="learned", norm="layer", norm_first=True, embedding_norm=False, gated=False,
-        bias=True, scales_embedding=False, num_key_value_heads=(None, config.num_heads), num_token_types=0,
+        "GPT-2", config, positions="learned", norm="layer", norm_first=True, embedding_norm=False,
+        gated=False, bias=True, scale_embedding=(None, False), num_key_value_heads=(None, config.num_heads),
+        num_token_types=0,
     )  # fmt: skip
     return GPT2Config(
         vocab_size=config.vocab_size,
@@ -233,7 +234,7 @@ def _to_gpt2(config: Config) -> GPT2Config:
 def _to_llama(config: Config) -> LlamaConfig:
     _has_only(
         "Llama", config, positions="rotary", norm="rms", norm_first=True, embedding_norm=False, gated=True,
-        scales_embedding=False, num_token_types=0, dropout=0.0,
+        scale_embedding=(None, False), num_token_types=0, dropout=0.0,
     )  # fmt: skip
     return LlamaConfig(
         vocab_size=config.vocab_size,

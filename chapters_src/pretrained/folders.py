@@ -25,9 +25,9 @@ def load(folder: str | Path) -> nn.Module:
     """Make the model of ours that a checkpoint folder holds, in float32 and evaluation mode.
 
     Args:
-        folder: one that `save` wrote; or one of the Transformers library's `save_pretrained`, with `config.json`
-            and either `model.safetensors` or several files with an index. The folder that
-            `resources.checkpoint("encoder")` names is one.
+        folder: one that `save` wrote; or one that the Transformers library's `save_pretrained` wrote, with
+            `config.json` and either `model.safetensors` or several files with an index. The folder that
+            `resources.checkpoint("encoder")` names is of the second kind.
 
     Returns:
         The model that was saved, or for a folder of the library as for `from_library`.
@@ -51,8 +51,8 @@ def load(folder: str | Path) -> nn.Module:
 def save(model: Encoder | Decoder | LanguageModel | EncoderDecoder, folder: str | Path) -> None:
     """Write a model of ours: its configuration, and its weights, tied ones once.
 
-    The folder appears whole or not at all. The numbers keep their type: `save(model.half(), folder)` writes 16
-    bits each.
+    The folder appears whole or not at all. The numbers keep their type: `save(model.half(), folder)` writes
+    16 bits each.
 
     Args:
         model: one of ours.
@@ -86,8 +86,9 @@ def save(model: Encoder | Decoder | LanguageModel | EncoderDecoder, folder: str 
 def export(model: Encoder | LanguageModel, folder: str | Path) -> None:
     """Write a model of ours as an ordinary checkpoint of the Transformers library.
 
-    `AutoModel.from_pretrained(folder)` loads it, or `AutoModelForCausalLM` with the head, so that `generate()`
-    and pipelines work on it; the tokenizer is saved there separately. The folder appears whole or not at all.
+    `AutoModel.from_pretrained(folder)` loads it, or `AutoModelForCausalLM` with the head, so that
+    `generate()` and pipelines work on it; the tokenizer is saved there separately. The folder appears whole
+    or not at all.
 
     Args:
         model: an encoder of BERT's kind, or a language model of GPT-2's or Llama's.
@@ -185,7 +186,7 @@ def _files_of(index: Path) -> list[str]:
         is_bare = isinstance(file, str) and Path(file).name == file and "\\" not in file
         if not is_bare or not file.endswith(".safetensors"):
             raise ValueError(
-                f"{index} names {file!r}: bare names of safetensors files in the same folder are needed; do not "
-                "trust this checkpoint"
+                f"{index} names {file!r}: bare names of safetensors files in the same folder are needed; do "
+                "not trust this checkpoint"
             )
     return sorted(set(file_of.values()))

@@ -101,9 +101,9 @@ _BART = {
     "head.projection.bias": "final_logits_bias",
 }
 
-# Our module -> the library's, whose `weight` and `bias` are meant; * stands for the number of a layer. Several
-# names are several matrices that ours holds one below the other: query, key and value, or key and value. What a
-# model does not have is not looked up.
+# Our module -> the library's, whose `weight` and `bias` are meant; * stands for the number of a layer. Where
+# several names are given, one matrix of ours holds theirs one below the other: query, key and value, or key
+# and value. What a model does not have is not looked up.
 NAMES: dict[str, dict[str, str | tuple[str, ...]]] = {
     "bert": _BERT,
     "distilbert": _DISTILBERT,

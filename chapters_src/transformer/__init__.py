@@ -1,8 +1,8 @@
 """The transformer, taken apart: layers, encoder, decoder, encoder-decoder, and the heads on top.
 
-`configuration` says what can be chosen, `embedding` and `layers` hold what models are made of, `models` puts it
-together, `heads` and `pooling` make predictions of what a model gives, and `decoding_state` writes with it,
-token by token. Chapter 08 builds it; chapters 09, 10, 12, 13 and 14 train it and decode with it.
+`configuration` says what can be chosen, `embedding` and `layers` hold what models are made of, `models` puts
+them together, `heads` and `pooling` turn a model's vectors into predictions, and `decoding_state` writes with
+a model, token by token. Chapter 08 builds it; chapters 09, 10, 12, 13 and 14 train it and decode with it.
 """
 
 from chapters_src.transformer.configuration import Config

@@ -35,10 +35,10 @@ class Config:
     feed_forward_width: int  # Numbers per token inside the feed-forward part, mostly 4 * d_model.
     vocab_size: int | None = None  # Entries of the vocabulary. None: a stack alone, which takes vectors.
     max_length: int | None = None  # Context: the most tokens of a sequence. None: likewise.
-    num_key_value_heads: int | None = None  # Fewer than num_heads: neighbouring queries share them.
+    num_key_value_heads: int | None = None  # Fewer than num_heads: neighboring queries share them.
     cross_attention: bool = False  # Whether the layers also attend to what an encoder made.
-    # "learned", "sinusoidal", "sinusoidal_concatenated" (all sines, then all cosines: Marian), "rotary" (inside
-    # attention) or "none".
+    # "learned", "sinusoidal", "sinusoidal_concatenated" (all sines, then all cosines: Marian), "rotary"
+    # (inside attention) or "none".
     positions: str = "sinusoidal"
     rotary_base: float = 10_000.0  # Larger: rotary positions turn more slowly, for longer contexts.
     num_token_types: int = 0  # BERT tells the first of two texts from the second with 2 of them; 0: none.

@@ -1,9 +1,9 @@
 """What decoding has to remember between two tokens, in one object, for our models and for the library's.
 
-`start_decoding` reads a prompt, or a source and the beginning of its target. What it gives knows the logits of
-the next token, and goes on with `step`. Keys, values, the memory and its mask, the positions and the places of
-padding are kept together: `select` and `crop` change all of them at once, so that they cannot get out of step.
-Chapter 13 builds its searches on these few calls.
+`start_decoding` reads a prompt, or a source and the beginning of its target. What it returns knows the logits
+of the next token, and goes on with `step`. Keys, values, the memory and its mask, the positions and the
+places of padding are kept together: `select` and `crop` change all of them at once, so that they cannot get
+out of step. Chapter 13 builds its searches on these few calls.
 
 Shapes: B sequences, P tokens of the prompt, T tokens of a step, S tokens of the source, V = vocab_size.
 """
@@ -46,8 +46,9 @@ def start_decoding(
 
     Raises:
         TypeError: a model that is none of these.
-        ValueError: the model is in training mode; ids that are not in the vocabulary, a row without a token, a
-            mask that is not of 0 and 1; more tokens than the context has; `target_ids` missing or not wanted.
+        ValueError: the model is in training mode; ids that are not in the vocabulary, a row without a token,
+            a mask that is not of 0 and 1; more tokens than the context has room for; `target_ids` missing or
+            not wanted.
     """
     if model.training:
         raise ValueError(
@@ -64,14 +65,12 @@ def start_decoding(
         limit = getattr(model.config, "max_position_embeddings", None)
     else:
         raise TypeError(
-            f"{type(model).__name__}: a LanguageModel, an EncoderDecoder, or a model of the Transformers library "
-            "that can generate() is needed"
+            f"{type(model).__name__}: a LanguageModel, an EncoderDecoder, or a model of the Transformers "
+            "library that can generate() is needed"
         )
     if both != (target_ids is not None):
-        raise ValueError(
-            f"target_ids are {'missing: an encoder-decoder' if both else 'not wanted: only an encoder-decoder'} "
-            "needs the tokens that its decoder starts with"
-        )
+        problem = "missing: an encoder-decoder" if both else "not wanted: only an encoder-decoder"
+        raise ValueError(f"target_ids are {problem} needs the tokens that its decoder starts with")
     attention_mask = _checked(ids, attention_mask, sources or vocab_size)
     prompt, prompt_mask = ids, attention_mask
     if both:
@@ -83,8 +82,8 @@ def start_decoding(
     longest = prompt.size(1) if prompt_mask is None else int(prompt_mask.sum(dim=1).max())
     if max_new_tokens < 0 or (limit is not None and longest + max_new_tokens > limit):
         raise ValueError(
-            f"max_new_tokens={max_new_tokens} after {longest} tokens: the context has room for {limit}; cut the "
-            "prompt, or write fewer"
+            f"max_new_tokens={max_new_tokens} after {longest} tokens: the context has room for {limit}; cut "
+            "the prompt, or write fewer"
         )
     source = (ids, attention_mask) if both else None
     return kind(model, prompt, prompt_mask, prompt.size(1) + max_new_tokens, source)
@@ -142,8 +141,8 @@ class DecodingState(ABC):
             )
         if self.length + read.size(1) > self.room:
             raise ValueError(
-                f"{read.size(1)} more tokens do not fit: {self.length} of {self.room} places are taken; start "
-                "decoding with a larger max_new_tokens"
+                f"{read.size(1)} more tokens do not fit: {self.length} of {self.room} places are taken; "
+                "start decoding with a larger max_new_tokens"
             )
         logits = self._logits(self._read(read))  # (B, T, V)
         self._next_logits = logits[:, -1]
@@ -273,7 +272,7 @@ class _OwnState(DecodingState):
 
 
 class _LibraryState(DecodingState):
-    """For models of the Transformers library, with the cache that they make themselves; it grows by copying."""
+    """For models of the Transformers library, with the cache that they make; it grows by copying."""
 
     def __init__(
         self,
@@ -319,7 +318,7 @@ class _LibraryState(DecodingState):
 
 
 def _checked(ids: Tensor, attention_mask: Tensor | None, vocab_size: int) -> Tensor | None:
-    """See that the ids are in the vocabulary and that each row has a token; None for a mask that hides nothing."""
+    """Check that the ids are in the vocabulary and that each row has a token; None if nothing is padding."""
     if ids.ndim != 2 or 0 in ids.shape or ids.is_floating_point():
         raise ValueError(
             f"ids {tuple(ids.shape)}, {ids.dtype}: whole numbers (batch, tokens), at least one token"
@@ -328,8 +327,8 @@ def _checked(ids: Tensor, attention_mask: Tensor | None, vocab_size: int) -> Ten
     if len(outside):
         row, place = outside[0].tolist()
         raise ValueError(
-            f"id {ids[row, place].item()} in row {row}, place {place}, is not in 0 ... {vocab_size - 1}: was it "
-            "made by this model's tokenizer?"
+            f"id {ids[row, place].item()} in row {row}, place {place}, is not in 0 ... {vocab_size - 1}: was "
+            "it made by this model's tokenizer?"
         )
     if attention_mask is None:
         return None

@@ -56,8 +56,8 @@ class Embedding(nn.Module):
         super().__init__()
         if config.vocab_size is None or config.max_length is None:
             raise ValueError(
-                f"vocab_size={config.vocab_size}, max_length={config.max_length}: an embedding needs both; for "
-                "vectors without a vocabulary there is TransformerStack"
+                f"vocab_size={config.vocab_size}, max_length={config.max_length}: an embedding needs both; "
+                "for vectors without a vocabulary there is TransformerStack"
             )
         self.max_length = config.max_length
         self.scale = math.sqrt(config.d_model) if config.scales_embedding else 1.0
@@ -105,8 +105,8 @@ class Embedding(nn.Module):
         for name, numbers in (("ids", ids), ("positions", positions)):
             if numbers.ndim != 2 or numbers.is_floating_point() or numbers.size(1) != ids.size(1):
                 raise ValueError(
-                    f"{name} {tuple(numbers.shape)}, {numbers.dtype}: whole numbers (batch, tokens) are needed, "
-                    f"and a position for each of the ids {tuple(ids.shape)}"
+                    f"{name} {tuple(numbers.shape)}, {numbers.dtype}: whole numbers (batch, tokens) are "
+                    f"needed, and a position for each of the ids {tuple(ids.shape)}"
                 )
         if positions.size(0) not in (1, ids.size(0)):
             raise ValueError(

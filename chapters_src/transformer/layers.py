@@ -64,8 +64,9 @@ class FeedForward(nn.Module):
 class TransformerLayer(nn.Module):
     """Attention, attention to a memory if it is configured, and the feed-forward network.
 
-    Vaswani et al. (2017), section 3.1. What the mask lets through makes it the layer of an encoder (everything)
-    or of a decoder (causal). `norm_first` is compared by Xiong et al. (2020), https://arxiv.org/abs/2002.04745.
+    Vaswani et al. (2017), section 3.1. What the mask lets through makes it the layer of an encoder
+    (everything) or of a decoder (causal). Xiong et al. (2020), https://arxiv.org/abs/2002.04745, compare the
+    two places of the norms (`norm_first`).
 
     Args:
         config: its sizes, kinds and `cross_attention` count here.

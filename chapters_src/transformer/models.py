@@ -298,8 +298,8 @@ def _check(ids: Tensor, attention_mask: Tensor | None, max_length: int) -> None:
     batch, length = ids.shape
     if length > max_length:
         raise ValueError(
-            f"{length} tokens in a row are more than max_length={max_length}: cut the text, or make max_length "
-            "larger"
+            f"{length} tokens in a row are more than max_length={max_length}: cut the text, or make "
+            "max_length larger"
         )
     if attention_mask is None:
         return
@@ -307,7 +307,7 @@ def _check(ids: Tensor, attention_mask: Tensor | None, max_length: int) -> None:
     whole = attention_mask.ndim == 4 and is_boolean and attention_mask.shape[-2:] == (length, length)
     if not whole and (attention_mask.shape != ids.shape or attention_mask.is_floating_point()):
         raise ValueError(
-            f"ids {tuple(ids.shape)} and attention_mask {tuple(attention_mask.shape)}, {attention_mask.dtype}, "
-            f"do not fit: ({batch}, {length}) in whole numbers or booleans is needed, 1 for a token and 0 for "
-            "padding"
+            f"ids {tuple(ids.shape)} and attention_mask {tuple(attention_mask.shape)}, "
+            f"{attention_mask.dtype}, do not fit: ({batch}, {length}) in whole numbers or booleans is "
+            "needed, 1 for a token and 0 for padding"
         )

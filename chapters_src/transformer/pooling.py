@@ -10,8 +10,8 @@ from torch import Tensor
 def mean_pool(hidden_states: Tensor, attention_mask: Tensor | None) -> Tensor:
     """Average the vectors of the tokens of each sequence; padding does not count.
 
-    Reimers & Gurevych, Sentence-BERT (2019), section 3, https://aclanthology.org/D19-1410/. The sums are taken
-    in float32: in half precision a long sequence would lose digits.
+    Reimers & Gurevych, Sentence-BERT (2019), section 3, https://aclanthology.org/D19-1410/. The sums are
+    taken in float32: in half precision a long sequence would lose digits.
 
     Args:
         hidden_states: (B, T, D).
@@ -37,7 +37,7 @@ def sum_type(states: Tensor) -> torch.dtype:
 
 
 def check_states(hidden_states: Tensor, attention_mask: Tensor | None) -> None:
-    """See that states and mask belong together.
+    """Check that states and mask belong together.
 
     Raises:
         ValueError: the shapes do not fit, or the mask is of floating point.
@@ -48,6 +48,6 @@ def check_states(hidden_states: Tensor, attention_mask: Tensor | None) -> None:
     if hidden_states.ndim != 3 or not fits:
         mask = None if attention_mask is None else (tuple(attention_mask.shape), attention_mask.dtype)
         raise ValueError(
-            f"hidden_states {tuple(hidden_states.shape)} and attention_mask {mask} do not fit: (batch, tokens, "
-            "d_model), and (batch, tokens) in whole numbers or booleans, are needed"
+            f"hidden_states {tuple(hidden_states.shape)} and attention_mask {mask} do not fit: (batch, "
+            "tokens, d_model), and (batch, tokens) in whole numbers or booleans, are needed"
         )

@@ -6,7 +6,7 @@ from torch import nn
 from chapters_src.transformer import Config, Decoder, Encoder, EncoderDecoder, LanguageModel
 
 VOCAB_SIZE = 23
-POSITIONS = ["learned", "sinusoidal", "rotary", "none"]
+POSITIONS = ["learned", "sinusoidal", "sinusoidal_concatenated", "rotary", "none"]
 # The kinds of model that the book knows, besides the first transformer.
 KINDS = {
     "first": {"norm_first": False, "scale_embedding": True},
@@ -74,17 +74,19 @@ def padded(rows, side="right"):
 def copy_weights(ours, theirs):
     """Put our numbers into PyTorch's layer. Its names: linear1 goes up, linear2 goes down."""
     pairs = {theirs.linear1: ours.feed_forward.up, theirs.linear2: ours.feed_forward.down}
-    residuals = [ours.attention_residual, ours.feed_forward_residual]
-    attentions = {theirs.self_attn: ours.attention}
-    if ours.cross_attention:
-        attentions[theirs.multihead_attn] = ours.cross_attention
-        residuals.insert(1, ours.cross_attention_residual)
-    for number, residual in enumerate(residuals, start=1):
-        pairs[getattr(theirs, f"norm{number}")] = residual.norm
-    for there, here in attentions.items():
-        pairs[there.out_proj] = here.output
-        there.in_proj_weight.data.copy_(here.projection.weight)
-        there.in_proj_bias.data.copy_(here.projection.bias)
+    norms = [ours.attention_norm, ours.feed_forward_norm]
+    projections = {theirs.self_attn: [ours.attention.query_key_value]}
+    pairs[theirs.self_attn.out_proj] = ours.attention.output
+    if ours.cross_attention is not None:
+        cross = ours.cross_attention
+        projections[theirs.multihead_attn] = [cross.query, cross.key_value]
+        pairs[theirs.multihead_attn.out_proj] = cross.output
+        norms.insert(1, ours.cross_attention_norm)
+    for number, norm in enumerate(norms, start=1):
+        pairs[getattr(theirs, f"norm{number}")] = norm
+    for there, here in projections.items():
+        there.in_proj_weight.data.copy_(torch.cat([part.weight for part in here]))
+        there.in_proj_bias.data.copy_(torch.cat([part.bias for part in here]))
     for there, here in pairs.items():
         there.weight.data.copy_(here.weight)
         there.bias.data.copy_(here.bias)

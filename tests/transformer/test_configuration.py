@@ -20,7 +20,10 @@ REFUSED = [
     ({"num_key_value_heads": 0}, "num_key_value_heads=0 .*divisor of num_heads=4"),
     ({"num_key_value_heads": 8}, "num_key_value_heads=8 .*divisor of num_heads=4"),
     ({"num_token_types": -1}, "num_token_types=-1 .*at least 0"),
-    ({"positions": "sinus"}, "positions='sinus' .*one of learned, sinusoidal, rotary, none"),
+    (
+        {"positions": "sinus"},
+        "positions='sinus' .*one of learned, sinusoidal, sinusoidal_concatenated, rotary, none",
+    ),
     ({"norm": "batch"}, "norm='batch' .*one of layer, rms"),
     ({"activation": "swish"}, "activation='swish' .*one of relu, gelu, gelu_tanh, silu"),
     ({"rotary_base": 1.0}, r"rotary_base=1\.0 .*above 1"),
@@ -32,6 +35,7 @@ REFUSED = [
     ({"attention_dropout": 1.5}, r"attention_dropout=1\.5 .*from 0 to below 1"),
     ({"positions": "rotary", "d_model": 12}, "head_dim=3 .*even"),
     ({"d_model": 15, "num_heads": 3}, "d_model=15 .*even"),
+    ({"d_model": 15, "num_heads": 3, "positions": "sinusoidal_concatenated"}, "d_model=15 .*even"),
 ]
 
 
@@ -45,7 +49,7 @@ def test_what_does_not_fit_is_refused(changes, message):
     "changes",
     [
         {"num_heads": 1}, {"num_heads": 16}, {"num_key_value_heads": 1}, {"num_key_value_heads": 4},
-        {"norm_epsilon": 0.0}, {"dropout": 0.0}, {"dropout": 0.9},
+        {"vocab_size": None, "max_length": None}, {"norm_epsilon": 0.0}, {"dropout": 0.0}, {"dropout": 0.9},
         {"d_model": 15, "num_heads": 3, "positions": "learned"}, *KINDS.values(),
     ],
 )  # fmt: skip
@@ -62,6 +66,14 @@ def test_a_configuration_does_not_change_but_can_be_copied_with_changes():
     assert dataclasses.replace(config, num_layers=3) == small_config(num_layers=3) != config
     with pytest.raises(ValueError, match="num_layers=0"):
         dataclasses.replace(config, num_layers=0)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_tokens_are_scaled_where_sinusoids_would_drown_them_unless_it_is_said(positions):
+    scaled = small_config(positions=positions).scales_embedding
+    assert scaled == (positions in ("sinusoidal", "sinusoidal_concatenated"))
+    for said in (True, False):
+        assert small_config(positions=positions, scale_embedding=said).scales_embedding is said
 
 
 def test_each_choice_is_tested():

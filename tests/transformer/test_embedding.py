@@ -7,13 +7,15 @@ import torch
 from small_models import POSITIONS, VOCAB_SIZE, build, random_ids, small_config
 from torch import nn
 
-from chapters_src.transformer import Embedding, sinusoidal_positions
+from chapters_src.transformer import Embedding, Encoder, sinusoidal_positions
 
 
 @pytest.mark.parametrize(("max_length", "d_model"), [(1, 2), (7, 10), (600, 4)])
 def test_sinusoidal_positions_are_the_formula_of_the_paper(max_length, d_model):
     table = sinusoidal_positions(max_length, d_model)
-    assert table.shape == (max_length, d_model) and table.dtype == torch.float32
+    concatenated = sinusoidal_positions(max_length, d_model, concatenated=True)
+    assert table.shape == concatenated.shape == (max_length, d_model) and table.dtype == torch.float32
+    assert torch.equal(concatenated, torch.cat([table[:, 0::2], table[:, 1::2]], dim=1))
     for position in range(max_length):
         for i in range(d_model // 2):
             angle = position / 10_000 ** (2 * i / d_model)
@@ -42,6 +44,8 @@ def test_an_embedding_is_the_sum_of_its_tables(positions, num_token_types, scale
                 expected[b, t] += ours.positions.weight[places[b, t]].detach()
             if positions == "sinusoidal":
                 expected[b, t] += sinusoidal_positions(20, 16)[places[b, t]]
+            if positions == "sinusoidal_concatenated":
+                expected[b, t] += sinusoidal_positions(20, 16, concatenated=True)[places[b, t]]
             if num_token_types:
                 expected[b, t] += ours.types.weight[types[b, t]].detach()
     torch.testing.assert_close(ours(ids, places, types), expected, atol=1e-12, rtol=0)
@@ -65,6 +69,52 @@ def test_only_what_is_learned_is_trained():
     assert trained == expected
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "sinusoidal_concatenated"])
+def test_sinusoids_are_no_parameter_are_not_stored_and_move_along(positions):
+    ours = Embedding(small_config(positions=positions))
+    concatenated = positions == "sinusoidal_concatenated"
+    assert torch.equal(ours.sinusoids, sinusoidal_positions(20, 16, concatenated=concatenated))
+    assert list(ours.state_dict()) == ["tokens.weight"]
+    assert ours.double().sinusoids.dtype == torch.float64
+    assert ours.to("meta").sinusoids.device.type == "meta"
+
+
+@pytest.mark.parametrize(
+    ("positions", "scale", "factor"),
+    [
+        ("sinusoidal", None, 16),
+        ("sinusoidal_concatenated", None, 16),
+        ("sinusoidal", False, 1),
+        ("learned", None, 1),
+        ("rotary", None, 1),
+        ("none", None, 1),
+        ("learned", True, 16),
+    ],
+)
+def test_scaled_tokens_start_about_as_long_as_sinusoids(positions, scale, factor):
+    torch.manual_seed(0)
+    config = small_config(
+        positions=positions, scale_embedding=scale, d_model=256, vocab_size=500, max_length=64
+    )
+    ours = Encoder(config).embedding
+    std = 256**-0.5 if factor == 16 else 0.02
+    assert ours.scale == factor
+    assert ours.tokens.weight.std().item() == pytest.approx(std, rel=0.03)
+    scaled = (ours.tokens.weight * ours.scale).square().mean().sqrt().item()
+    if factor == 16:
+        assert scaled == pytest.approx(1, rel=0.03)
+        assert sinusoidal_positions(64, 256).square().mean().sqrt().item() == pytest.approx(0.71, abs=0.01)
+    else:
+        assert scaled == pytest.approx(0.02, rel=0.03)
+
+
+@pytest.mark.parametrize("missing", ["vocab_size", "max_length"])
+@pytest.mark.parametrize("kind", [Embedding, Encoder])
+def test_an_embedding_needs_a_vocabulary_and_a_context(kind, missing):
+    with pytest.raises(ValueError, match=f"{missing}=None.*needs both.*TransformerStack"):
+        kind(small_config(**{missing: None}))
+
+
 def test_norm_and_dropout_come_last():
     ours = build(Embedding, small_config(embedding_norm=True, norm="rms", dropout=0.5))
     plain = build(Embedding, small_config())
@@ -79,22 +129,25 @@ def test_norm_and_dropout_come_last():
     torch.testing.assert_close(dropped[dropped != 0], 2 * expected[dropped != 0])
 
 
-def test_an_embedding_refuses_what_it_has_no_row_for():
+def test_an_embedding_refuses_what_does_not_fit():
     ours = build(Embedding, small_config(num_token_types=2))
     ids, places = random_ids(2, 5), torch.arange(5)[None]
-    for wrong in (VOCAB_SIZE, -1):
-        with pytest.raises(ValueError, match=rf"id {wrong} is not in 0 \.\.\. 22.*tokenizer"):
-            ours(ids.clone().index_fill_(1, torch.tensor([2]), wrong), places)
-    with pytest.raises(ValueError, match=r"position 20 is not in 0 \.\.\. 19.*cut the text.*max_length"):
+    with pytest.raises(IndexError):  # PyTorch's error: a forward looks at no value
+        ours(ids.clone().index_fill_(1, torch.tensor([2]), VOCAB_SIZE), places)
+    with pytest.raises(IndexError):
         ours(ids, places + 16)
-    with pytest.raises(ValueError, match=r"position -1 is not in 0 \.\.\. 19"):
-        ours(ids, places - 1)
-    with pytest.raises(ValueError, match=r"positions \(5,\) for ids \(2, 5\).*each token"):
+    with pytest.raises(ValueError, match=r"ids \(5,\), torch.int64: .*\(batch, tokens\)"):
+        ours(ids[0], places)
+    with pytest.raises(ValueError, match=r"ids \(2, 5\), torch.float32: whole numbers"):
+        ours(ids.float(), places)
+    with pytest.raises(ValueError, match=r"positions \(1, 5\), torch.float32: whole numbers"):
+        ours(ids, places.float())
+    with pytest.raises(ValueError, match=r"positions \(5,\), .*each of the ids \(2, 5\)"):
         ours(ids, places[0])
-    with pytest.raises(ValueError, match=r"positions \(1, 4\) for ids \(2, 5\).*each token"):
+    with pytest.raises(ValueError, match=r"positions \(1, 4\), .*each of the ids \(2, 5\)"):
         ours(ids, places[:, :4])
-    with pytest.raises(ValueError, match=r"token type 2 is not in 0 \.\.\. 1"):
-        ours(ids, places, torch.full_like(ids, 2))
+    with pytest.raises(ValueError, match=r"positions \(3, 5\) for ids \(2, 5\).*each token"):
+        ours(ids, places.expand(3, 5))
     with pytest.raises(ValueError, match=r"token_types \(1, 5\) for ids \(2, 5\).*num_token_types=2"):
         ours(ids, places, torch.zeros_like(places))
     without = build(Embedding, small_config())

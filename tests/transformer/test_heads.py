@@ -18,13 +18,20 @@ def test_a_classification_head_reads_the_mean_of_the_tokens():
     means = torch.stack([states[0, :3].mean(0), states[1, 1]])
     logits = head(states, PADDING)
     assert logits.shape == (2, 3)
-    torch.testing.assert_close(logits, means @ head.classes.weight.T + head.classes.bias)
+    torch.testing.assert_close(logits, means @ head.projection.weight.T + head.projection.bias)
 
 
-def test_a_classification_head_refuses_sequences_without_tokens():
+def test_a_classification_head_takes_all_tokens_where_nothing_is_padding():
     head, states = build(ClassificationHead, 16, 3), random_states(2, 4, 16)
-    with pytest.raises(ValueError, match=r"text 1 .*no tokens"):
-        head(states, torch.tensor([[1, 1, 1, 0], [0, 0, 0, 0]]))
+    assert torch.equal(head(states, None), head(states, torch.ones(2, 4, dtype=torch.int64)))
+
+
+def test_a_classification_head_says_nothing_of_a_sequence_without_tokens():
+    head, states = build(ClassificationHead, 16, 3), random_states(2, 4, 16)
+    logits = head(states, torch.tensor([[1, 1, 1, 0], [0, 0, 0, 0]]))
+    assert logits[0].isfinite().all() and logits[1].isnan().all()
+    with pytest.raises(ValueError, match=r"torch.float32.*whole numbers or booleans"):
+        head(states, PADDING.float())
     with pytest.raises(ValueError, match=r"\(2, 4, 16\).*\(2, 3\)"):
         head(states, PADDING[:, :3])
 
@@ -33,7 +40,7 @@ def test_a_token_head_gives_each_token_the_same_treatment():
     head, states = build(TokenClassificationHead, 16, 5), random_states(2, 4, 16)
     logits = head(states)
     assert logits.shape == (2, 4, 5)
-    expected = [[head.classes.weight @ token + head.classes.bias for token in row] for row in states]
+    expected = [[head.projection.weight @ token + head.projection.bias for token in row] for row in states]
     torch.testing.assert_close(logits, torch.stack([torch.stack(row) for row in expected]))
 
 
@@ -51,7 +58,7 @@ def test_a_span_head_gives_no_chance_to_what_may_not_answer():
     may_answer = PADDING.bool()
     start, end = head(states, may_answer)
     for logits, row in ((start, 0), (end, 1)):
-        expected = states @ head.ends.weight[row] + head.ends.bias[row]
+        expected = states @ head.projection.weight[row] + head.projection.bias[row]
         assert torch.equal(logits == -math.inf, ~may_answer)
         torch.testing.assert_close(logits[may_answer], expected[may_answer])
     loss = nn.functional.cross_entropy(start, torch.tensor([2, 1]))
@@ -65,26 +72,24 @@ def test_a_span_head_refuses_masks_that_do_not_fit():
         head(states, PADDING)
     with pytest.raises(ValueError, match=r"\(2, 3\): boolean \(2, 4\)"):
         head(states, PADDING[:, :3].bool())
-    with pytest.raises(ValueError, match=r"row 1 .*no token"):
-        head(states, torch.tensor([[True] * 4, [False] * 4]))
 
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_language_model_head_scores_every_entry(bias):
     head, states = build(LanguageModelHead, 16, 23, bias=bias), random_states(2, 4, 16)
-    expected = states @ head.vocabulary.weight.T + (head.vocabulary.bias if bias else 0)
+    expected = states @ head.projection.weight.T + (head.projection.bias if bias else 0)
     torch.testing.assert_close(head(states), expected)
-    assert (head.vocabulary.bias is not None) == bias
+    assert (head.projection.bias is not None) == bias
 
 
 def test_a_tied_head_uses_and_trains_the_matrix_of_the_embedding():
     head, embedding = LanguageModelHead(16, 23, bias=False), nn.Embedding(23, 16)
     head.tie(embedding)
-    assert head.vocabulary.weight is embedding.weight
+    assert head.projection.weight is embedding.weight
     head(embedding(random_ids(2, 4))).sum().backward()
     torch.optim.SGD(head.parameters(), lr=0.1).step()
-    assert torch.equal(head.vocabulary.weight, embedding.weight)
+    assert torch.equal(head.projection.weight, embedding.weight)
     twin, _ = copy.deepcopy((head, embedding))
-    assert twin.vocabulary.weight is not embedding.weight
+    assert twin.projection.weight is not embedding.weight
     with pytest.raises(ValueError, match=r"\(22, 16\).*\(23, 16\).*same shape"):
         head.tie(nn.Embedding(22, 16))

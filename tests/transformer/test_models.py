@@ -1,4 +1,4 @@
-"""Bodies: against PyTorch's stacks, and by what must hold whatever the weights are."""
+"""Models: against PyTorch's stacks, and by what must hold whatever the weights are."""
 
 import copy
 import math
@@ -6,8 +6,6 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.torch import load_model, save_model
 from small_models import (
     KINDS,
@@ -27,9 +25,7 @@ from torch import nn
 
 from chapters_src.attention import causal_mask, recorded
 from chapters_src.transformer import (
-    Cache,
     Decoder,
-    DecoderLayer,
     Encoder,
     EncoderDecoder,
     LanguageModel,
@@ -61,15 +57,17 @@ def test_an_encoder_is_that_of_pytorch(norm_first):
     )
     norm = nn.LayerNorm(16, dtype=torch.float64) if norm_first else None
     theirs = nn.TransformerEncoder(layer, 2, norm, enable_nested_tensor=False)
-    for mine, other in zip(ours.layers, theirs.layers, strict=True):
+    for mine, other in zip(ours.stack.layers, theirs.layers, strict=True):
         copy_weights(mine, other)
     if norm_first:
-        theirs.norm.load_state_dict(ours.norm.state_dict())
+        theirs.norm.load_state_dict(ours.stack.norm.state_dict())
     ids, attention_mask = padded(ROWS)
-    embedded = ours.embedding.tokens(ids) + sinusoidal_positions(6, 16)
+    embedded = 4 * ours.embedding.tokens(ids) + sinusoidal_positions(6, 16)  # 4: the root of 16
     expected = theirs(embedded, src_key_padding_mask=attention_mask == 0)
-    torch.testing.assert_close(ours(ids, attention_mask), expected, atol=1e-10, rtol=0)
-    assert norm_first or isinstance(ours.norm, nn.Identity)
+    is_token = attention_mask.bool()
+    result = ours(ids, attention_mask)
+    torch.testing.assert_close(result[is_token], expected[is_token], atol=1e-10, rtol=0)
+    assert norm_first or isinstance(ours.stack.norm, nn.Identity)
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
@@ -79,8 +77,8 @@ def test_an_encoder_decoder_is_that_of_pytorch(norm_first):
     theirs = nn.Transformer(
         16, 4, 3, 3, 24, 0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
     )
-    for body in ("encoder", "decoder"):
-        here, there = getattr(ours, body), getattr(theirs, body)
+    for side in ("encoder", "decoder"):
+        here, there = getattr(ours, side).stack, getattr(theirs, side)
         for mine, other in zip(here.layers, there.layers, strict=True):
             copy_weights(mine, other)
         if norm_first:
@@ -91,14 +89,14 @@ def test_an_encoder_decoder_is_that_of_pytorch(norm_first):
     target, target_mask = padded(ROWS[::-1])
     blocked = source_mask == 0
     states = theirs(
-        ours.encoder.embedding.tokens(source) + sinusoidal_positions(6, 16),
-        ours.decoder.embedding.tokens(target) + sinusoidal_positions(6, 16),
+        4 * ours.encoder.embedding.tokens(source) + sinusoidal_positions(6, 16),
+        4 * ours.decoder.embedding.tokens(target) + sinusoidal_positions(6, 16),
         tgt_mask=~causal_mask(6),
         src_key_padding_mask=blocked,
         memory_key_padding_mask=blocked,
         tgt_key_padding_mask=target_mask == 0,
     )
-    expected = states @ ours.head.vocabulary.weight.T + ours.head.vocabulary.bias
+    expected = states @ ours.head.projection.weight.T + ours.head.projection.bias
     logits = ours(source, source_mask, target, target_mask)
     is_token = target_mask.bool()
     torch.testing.assert_close(logits[is_token], expected[is_token], atol=1e-10, rtol=0)
@@ -111,10 +109,10 @@ def test_an_encoder_decoder_is_that_of_pytorch(norm_first):
 # What a token sees
 
 
-def causal_models(**changes):
+def causal_models(batch=2, **changes):
     """Three models as functions of target ids and attention mask."""
     alone, crossing = decoder(**changes), translator(**changes)
-    source = random_ids(2, 4, seed=5)
+    source = random_ids(batch, 4, seed=5)
     return {
         "decoder": alone,
         "language model": language_model(**changes),
@@ -180,10 +178,7 @@ def test_a_padded_batch_is_each_sequence_alone(changes, positions):
     reading, writing = encoder(**changes), language_model(**changes)
     for side in ("right", "left"):
         ids, attention_mask = padded(ROWS, side)
-        models = (
-            [writing] if side == "left" and positions in ("learned", "sinusoidal") else [writing, reading]
-        )
-        for model in models:  # a decoder counts its tokens; an encoder has places
+        for model in (reading, writing):  # tokens are counted, so padding has no place of its own
             batch = model(ids, attention_mask)
             for row, outputs, is_token in zip(ROWS, batch, attention_mask.bool(), strict=True):
                 close(outputs[is_token], model(row[None], all_ones(row[None]))[0])
@@ -243,104 +238,75 @@ def test_positions_that_are_given_are_used(one_for_all):
         close(with_places[i : i + 1], other(ids[i : i + 1], all_ones(ids[i : i + 1])))
 
 
-# The cache
-
-
-def decode_in_chunks(model, ids, attention_mask, chunks, **options):
-    cache, parts, past = model.new_cache(), [], 0
-    for size in chunks:
-        end = past + size
-        given = {name: value[:, past:end] for name, value in options.items()}
-        parts.append(model(ids[:, past:end], attention_mask[:, :end], cache=cache, **given))
-        past = end
-        assert cache.length == past
-    return torch.cat(parts, dim=1)
+# No mask, and a mask of one's own
 
 
 @all_positions
 @each_kind
-def test_cached_is_the_same_as_uncached(changes, positions):
-    model, ids = language_model(**changes | {"positions": positions}), random_ids(3, 7)
-    whole = model(ids, all_ones(ids))
-    for chunks in ([1] * 7, [4, 3], [7], [5, 1, 1]):
-        close(decode_in_chunks(model, ids, all_ones(ids), chunks), whole)
+def test_none_is_a_mask_of_ones(changes, positions):
+    changes, ids, source = changes | {"positions": positions}, random_ids(3, 6), random_ids(3, 5, seed=1)
+    for model in (encoder(**changes), decoder(**changes), language_model(**changes)):
+        close(model(ids, None), model(ids, all_ones(ids)))
+    model = translator(**changes)
+    expected = model(source, all_ones(source), ids, all_ones(ids))
+    for source_mask in (None, all_ones(source)):
+        for target_mask in (None, all_ones(ids)):
+            close(model(source, source_mask, ids, target_mask), expected)
+    assert model.encode(source, None).attention_mask is None
 
 
 @all_positions
-@pytest.mark.parametrize("side", ["right", "left"])
-def test_cached_is_the_same_as_uncached_with_padding(positions, side):
-    model = language_model(positions=positions)
-    prompts, attention_mask = padded(ROWS, side)
-    ids = torch.cat([prompts, random_ids(3, 3, seed=9)], dim=1)  # three tokens are written after each prompt
-    attention_mask = torch.cat([attention_mask, torch.ones(3, 3, dtype=torch.int64)], dim=1)
-    counted = (attention_mask.cumsum(dim=1) - 1).clamp(min=0)
-    for chunks in ([1] * 9, [6, 1, 1, 1], [6, 3]):
-        for options in ({}, {"positions": counted}):
-            logits = decode_in_chunks(model, ids, attention_mask, chunks, **options)
-            for i in range(3):
-                alone = ids[i][attention_mask[i].bool()][None]
-                close(logits[i][attention_mask[i].bool()], model(alone, all_ones(alone))[0])
+@each_kind
+def test_padding_on_the_right_of_a_target_needs_no_mask(changes, positions):
+    target, target_mask = padded(ROWS)
+    is_token = target_mask.bool()
+    for model in causal_models(batch=3, **changes | {"positions": positions}).values():
+        close(model(target, None)[is_token], model(target, target_mask)[is_token])
+
+
+def packed(rows):
+    """Documents in a row: ids, who may attend to whom, and positions that start anew with each."""
+    number = torch.cat([torch.full((len(row),), i) for i, row in enumerate(rows)])
+    mask = (number[:, None] == number[None]) & causal_mask(len(number))
+    positions = torch.cat([torch.arange(len(row)) for row in rows])
+    return torch.cat(rows), mask, positions
 
 
 @all_positions
-def test_cached_is_the_same_as_uncached_behind_an_encoder(positions):
-    model = translator(positions=positions)
-    source, source_mask = padded(ROWS)
-    target = random_ids(3, 5, seed=1)
-    whole = model(source, source_mask, target, all_ones(target))
-    memory, cache = model.encode(source, source_mask), model.new_cache()
-    assert isinstance(memory, Memory) and isinstance(cache, Cache)
-    parts = [
-        model.decode(target[:, t : t + 1], all_ones(target[:, : t + 1]), memory, cache=cache)
-        for t in range(5)
-    ]
-    close(torch.cat(parts, dim=1), whole)
+@each_kind
+def test_documents_packed_into_a_row_have_what_each_has_alone(changes, positions):
+    rows = [[ROWS[0], ROWS[2]], [ROWS[2], ROWS[0]]]  # 6 + 4 and 4 + 6 tokens
+    ids, mask, places = (torch.stack(each) for each in zip(*map(packed, rows), strict=True))
+    source = random_ids(1, 4, seed=5)
+    crossing = translator(**changes | {"positions": positions})
+    memory = crossing.encode(source, None)
+    for model, options in (
+        (decoder(**changes | {"positions": positions}), {}),
+        (language_model(**changes | {"positions": positions}), {}),
+        (crossing.decoder, {"memory": memory}),
+    ):
+        outputs = model(ids, mask[:, None], positions=places, **options)
+        for row, output in zip(rows, outputs, strict=True):
+            for document, part in zip(row, output.split([len(each) for each in row]), strict=True):
+                close(part, model(document[None], None, **options)[0])
+    logits = crossing.decode(ids, mask[:, None], memory, positions=places)
+    close(logits[0, :6], crossing.decode(rows[0][0][None], None, memory)[0])
 
 
-def test_after_a_selection_the_chosen_sequences_go_on():
-    model = translator(positions="rotary")
-    source, source_mask = padded(ROWS)
-    target, rows = random_ids(3, 5, seed=1), torch.tensor([2, 0, 0, 1])
-    memory, cache = model.encode(source, source_mask), model.new_cache()
-    model.decode(target[:, :3], all_ones(target[:, :3]), memory, cache=cache)
-    cache.select(rows)
-    chosen = Memory(memory.hidden_states[rows], memory.attention_mask[rows])
-    target = torch.cat([target[rows, :3], random_ids(4, 2, seed=2)], dim=1)
-    went_on = model.decode(target[:, 3:], all_ones(target), chosen, cache=cache)
-    close(went_on, model.decode(target, all_ones(target), chosen)[:, 3:])
-
-
-@all_positions
-def test_after_a_crop_it_goes_on_from_there(positions):
-    model, ids = language_model(positions=positions), random_ids(2, 6)
-    cache = model.new_cache()
-    model(ids, all_ones(ids), cache=cache)
-    cache.crop(4)
-    assert cache.length == 4
-    other = torch.cat([ids[:, :4], random_ids(2, 3, seed=7)], dim=1)
-    close(model(other[:, 4:], all_ones(other), cache=cache), model(other, all_ones(other))[:, 4:])
-    with pytest.raises(ValueError, match=r"keep 9 tokens.*holds 7"):
-        cache.crop(9)
-
-
-def test_a_crop_keeps_what_was_made_of_the_encoder():
-    model, source, target = translator(), random_ids(2, 5), random_ids(2, 4, seed=1)
-    memory, cache = model.encode(source, all_ones(source)), model.new_cache()
-    model.decode(target, all_ones(target), memory, cache=cache)
-    cache.crop(1)
-    again = model.decode(target[:, 1:], all_ones(target), memory, cache=cache)
-    close(again, model.decode(target, all_ones(target), memory)[:, 1:])
-
-
-@settings(deadline=None, max_examples=20)
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans(), st.sampled_from(POSITIONS))
-def test_any_lengths_padded_and_cached_give_what_each_gives_alone(lengths, on_the_left, positions):
-    model = language_model(positions=positions, num_layers=1)
-    rows = [random_ids(length, seed=length) for length in lengths]
-    ids, attention_mask = padded(rows, "left" if on_the_left else "right")
-    logits = decode_in_chunks(model, ids, attention_mask, [1] * ids.size(1))
-    for row, outputs, is_token in zip(rows, logits, attention_mask.bool(), strict=True):
-        close(outputs[is_token], model(row[None], all_ones(row[None]))[0])
+def test_no_value_is_looked_at():
+    """Tensors on the meta device have none: a forward that reads one, to check or to branch, raises."""
+    meta = torch.device("meta")
+    ids = torch.zeros(2, 5, dtype=torch.int64, device=meta)
+    packed_mask = torch.ones(2, 1, 5, 5, dtype=torch.bool, device=meta)
+    for positions in POSITIONS:
+        reading, writing, crossing = (
+            make(positions=positions).to(meta) for make in (encoder, language_model, translator)
+        )
+        for mask in (None, all_ones(ids)):
+            assert reading(ids, mask).shape == (2, 5, 16)
+            assert writing(ids, mask).shape == (2, 5, VOCAB_SIZE)
+            assert crossing(ids, mask, ids, mask).shape == (2, 5, VOCAB_SIZE)
+        assert writing(ids, packed_mask, positions=ids).shape == (2, 5, VOCAB_SIZE)
 
 
 @all_positions
@@ -359,28 +325,28 @@ def test_tied_weights_are_one_tensor_that_stays_one():
     model = EncoderDecoder(**options, share_embedding=True)
     ids = random_ids(2, 5)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
-    before = model.head.vocabulary.weight.detach().clone()
+    before = model.head.projection.weight.detach().clone()
     for _ in range(3):
         F.cross_entropy(model(ids, all_ones(ids), ids, all_ones(ids)).flatten(0, 1), ids.flatten()).backward()
         optimizer.step()
         optimizer.zero_grad()
     twin = copy.deepcopy(model)
     for each in (model, twin):
-        tables = [each.head.vocabulary, each.encoder.embedding.tokens, each.decoder.embedding.tokens]
+        tables = [each.head.projection, each.encoder.embedding.tokens, each.decoder.embedding.tokens]
         assert all(table.weight is tables[0].weight for table in tables)
-    assert twin.head.vocabulary.weight is not model.head.vocabulary.weight
-    change = (model.head.vocabulary.weight - before).abs()
+    assert twin.head.projection.weight is not model.head.projection.weight
+    change = (model.head.projection.weight - before).abs()
     assert (change.amax(dim=1) > 0.05).all()  # every row was trained
 
 
 @pytest.mark.parametrize(("share", "tie", "tables"), [(1, 1, 1), (1, 0, 2), (0, 1, 2), (0, 0, 3)])
 def test_what_is_not_tied_has_its_own_matrix(share, tie, tables):
     model = translator(share_embedding=bool(share), tie_weights=bool(tie))
-    matrices = [model.encoder.embedding.tokens, model.decoder.embedding.tokens, model.head.vocabulary]
+    matrices = [model.encoder.embedding.tokens, model.decoder.embedding.tokens, model.head.projection]
     assert len({id(matrix.weight) for matrix in matrices}) == tables
     alone = language_model(tie_weights=bool(tie))
-    assert (alone.head.vocabulary.weight is alone.decoder.embedding.tokens.weight) == bool(tie)
-    assert alone.head.vocabulary.bias is None
+    assert (alone.head.projection.weight is alone.decoder.embedding.tokens.weight) == bool(tie)
+    assert alone.head.projection.bias is None
 
 
 @each_kind
@@ -405,7 +371,7 @@ def test_a_model_survives_being_stored(changes, tmp_path):
     again.load_state_dict(model.state_dict())
     assert torch.equal(again(*inputs), expected)
     if changes.get("tie_weights", True):
-        assert other.head.vocabulary.weight is other.encoder.embedding.tokens.weight
+        assert other.head.projection.weight is other.encoder.embedding.tokens.weight
 
 
 def spread(weight):
@@ -424,6 +390,7 @@ def test_initial_weights(kind):
     assert spread(model.embedding.tokens.weight) == 0.02
     assert spread(model.embedding.positions.weight) == 0.02
     assert spread(model.embedding.types.weight) == 0.02
+    assert not config.scales_embedding
     for name, weight in model.named_parameters():
         if name.endswith("bias"):
             assert (weight == 0).all()
@@ -436,15 +403,31 @@ def test_initial_weights(kind):
         assert "bias" in name or "norm" in name or abs(weight.mean()) < 0.001
 
 
-def test_sinusoidal_positions_are_left_as_they_are():
-    model = Encoder(small_config())
-    assert torch.equal(model.embedding.positions.weight, sinusoidal_positions(20, 16))
+@pytest.mark.parametrize("positions", ["sinusoidal", "sinusoidal_concatenated"])
+def test_sinusoids_are_neither_trained_nor_stored(positions):
+    model = translator(positions=positions)
+    for names in (dict(model.named_parameters()), model.state_dict()):
+        assert names and not any("sinus" in name or "positions" in name for name in names)
+    table = sinusoidal_positions(20, 16, concatenated=positions == "sinusoidal_concatenated").double()
+    for side in (model.encoder, model.decoder):
+        assert torch.equal(side.embedding.sinusoids, table)
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_a_scaled_embedding_starts_with_the_inverse_of_its_scale_in_every_model(share):
+    torch.manual_seed(0)
+    config = small_config(d_model=64, vocab_size=400)
+    crossing = small_config(d_model=64, vocab_size=400, cross_attention=True)
+    both = EncoderDecoder(config, crossing, share_embedding=share)
+    for model in (Encoder(config), LanguageModel(config).decoder, both.encoder, both.decoder):
+        assert spread(model.embedding.tokens.weight) == 1 / 8
+        assert model.embedding.scale == 8
 
 
 def test_a_head_that_is_not_tied_starts_small():
     torch.manual_seed(0)
     model = LanguageModel(small_config(vocab_size=400, tie_weights=False))
-    assert spread(model.head.vocabulary.weight) == 0.02
+    assert spread(model.head.projection.weight) == 0.02
     ids = random_ids(4, 9)
     loss = F.cross_entropy(model(ids, all_ones(ids)).flatten(0, 1), ids.flatten())
     assert loss.item() == pytest.approx(math.log(400), rel=0.02)  # no entry is preferred
@@ -520,8 +503,7 @@ def test_models_run_in_other_precisions_and_without_gradients(changes):
     expected = model(*inputs)
     with torch.inference_mode():
         assert torch.equal(model(*inputs), expected)
-        memory, cache = model.encode(ids, attention_mask), model.new_cache()
-        model.decode(ids[:, :1], attention_mask[:, :1], memory, cache=cache)
+        assert torch.equal(model.decode(ids, attention_mask, model.encode(ids, attention_mask)), expected)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         rough = model(*inputs)
         rough.float().square().mean().backward()
@@ -543,9 +525,9 @@ def test_every_attention_of_a_model_can_be_recorded():
     with recorded(model) as weights:
         assert torch.equal(model(source, source_mask, target, target_mask), before)
     names = [
-        "decoder.layers.{}.attention",
-        "decoder.layers.{}.cross_attention",
-        "encoder.layers.{}.attention",
+        "decoder.stack.layers.{}.attention",
+        "decoder.stack.layers.{}.cross_attention",
+        "encoder.stack.layers.{}.attention",
     ]
     assert set(weights) == {name.format(i) for name in names for i in range(2)}
     for name, (each,) in weights.items():
@@ -577,7 +559,7 @@ def test_configurations_have_to_fit():
     larger = small_config(cross_attention=True, vocab_size=30)
     with pytest.raises(ValueError, match=r"vocabularies of 23 and 30 .*share_embedding=False"):
         EncoderDecoder(plain, larger, share_embedding=True)
-    assert EncoderDecoder(plain, larger, share_embedding=False).head.vocabulary.out_features == 30
+    assert EncoderDecoder(plain, larger, share_embedding=False).head.projection.out_features == 30
 
 
 def test_inputs_have_to_fit():
@@ -585,32 +567,53 @@ def test_inputs_have_to_fit():
     ids = random_ids(2, 5)
     for model in (reading, writing):
         with pytest.raises(
-            ValueError, match=r"ids \(2, 5\) and attention_mask \(2, 4\).*\(2, 5\) are needed"
+            ValueError, match=r"ids \(2, 5\) and attention_mask \(2, 4\).*\(2, 5\) in whole numbers"
         ):
             model(ids, all_ones(ids)[:, :4])
-        with pytest.raises(ValueError, match=r"ids \(5,\) .*\(batch, tokens\)"):
+        with pytest.raises(ValueError, match=r"ids \(5,\): \(batch, tokens\)"):
             model(ids[0], all_ones(ids)[0])
-        with pytest.raises(ValueError, match=r"ids \(2, 0\) .*at least one token"):
+        with pytest.raises(ValueError, match=r"ids \(2, 0\): .*at least one token"):
             model(ids[:, :0], all_ones(ids)[:, :0])
-        with pytest.raises(ValueError, match="values from 0 to 2"):
-            model(ids, 2 * torch.eye(2, 5).long())
-        with pytest.raises(ValueError, match=r"position 20 .*max_length"):
-            model(random_ids(1, 21), torch.ones(1, 21))
-    cache = writing.new_cache()
-    writing(ids, all_ones(ids), cache=cache)
-    with pytest.raises(ValueError, match=r"\(2, 1\) .*mask \(2, 6\) .*the 5 in the cache"):
-        writing(ids[:, :1], all_ones(ids)[:, :1], cache=cache)
-    with pytest.raises(ValueError, match=r"holds 2 sequences and 1 came"):
-        writing(ids[:1, :1], torch.ones(1, 6), cache=cache)
+        with pytest.raises(ValueError, match=r"21 tokens .* max_length=20"):
+            model(random_ids(1, 21), None)
+    with pytest.raises(ValueError, match=r"positions \(1, 4\).* ids \(2, 5\)"):
+        writing(ids, None, positions=torch.arange(4)[None])
+    with pytest.raises(ValueError, match=r"\(2, 1, 4, 4\), torch.bool"):
+        writing(ids, torch.ones(2, 1, 4, 4, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"\(3, 1, 5, 5\) does not fit"):
+        writing(ids, torch.ones(3, 1, 5, 5, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"\(2, 1, 5, 5\)"):  # only a decoder packs documents
+        reading(ids, torch.ones(2, 1, 5, 5, dtype=torch.bool))
     memory = Memory(random_states(2, 5, 16), all_ones(ids))
     with pytest.raises(ValueError, match="cross_attention=False, and memory is not wanted"):
         writing(ids, all_ones(ids), memory=memory)
     with pytest.raises(ValueError, match="cross_attention=True, and memory is missing"):
         crossing.decoder(ids, all_ones(ids))
-    with pytest.raises(ValueError, match=r"\(2, 4, 5, 4\).*\(3, 4, 5, 4\)"):
-        crossing.decode(ids, all_ones(ids), Memory(random_states(3, 5, 16), torch.ones(3, 5)))
+    with pytest.raises(ValueError, match="a memory of 3 sequences for 2"):
+        crossing.decode(ids, all_ones(ids), Memory(random_states(3, 5, 16), None))
 
 
-def test_a_decoder_with_cross_attention_has_layers_for_it():
-    assert all(isinstance(layer, DecoderLayer) for layer in translator().decoder.layers)
-    assert not any(isinstance(layer, DecoderLayer) for layer in decoder().layers)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_mask_of_floating_point_is_an_error(dtype):
+    """0 and 1, or 0 and minus infinity: nobody can tell which is meant without looking."""
+    ids, crossing = random_ids(2, 5), translator()
+    wrong, right = all_ones(ids).to(dtype), all_ones(ids)
+    calls = [
+        lambda: encoder()(ids, wrong),
+        lambda: decoder()(ids, wrong),
+        lambda: language_model()(ids, wrong),
+        lambda: language_model()(ids, wrong[:, None, None].expand(2, 1, 5, 5)),
+        lambda: crossing(ids, wrong, ids, right),
+        lambda: crossing(ids, right, ids, wrong),
+        lambda: crossing.encode(ids, wrong),
+        lambda: crossing.decode(ids, right, Memory(random_states(2, 5, 16), wrong)),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=rf"attention_mask .*{dtype}.*whole numbers or booleans"):
+            call()
+
+
+def test_only_a_decoder_behind_an_encoder_cross_attends():
+    assert all(layer.cross_attention is not None for layer in translator().decoder.stack.layers)
+    for model in (decoder(), encoder(), translator().encoder):
+        assert all(layer.cross_attention is None for layer in model.stack.layers)

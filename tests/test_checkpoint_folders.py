@@ -1,0 +1,433 @@
+"""Folders of ours: saved and loaded bit for bit, whole or not at all; and exported for the library."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers import (
+    AutoModel,
+    AutoModelForCausalLM,
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
+from transformers.utils import logging
+
+from chapters_src.pretrained import export, folders, from_library, load, save, to_library
+from chapters_src.transformer import Config, Decoder, Encoder, EncoderDecoder, LanguageModel
+
+VOCAB_SIZE, CONTEXT = 40, 24
+SIZES = {
+    "vocab_size": VOCAB_SIZE, "max_length": CONTEXT, "d_model": 24, "num_layers": 2, "num_heads": 4,
+    "feed_forward_width": 20,
+}  # fmt: skip
+BERT = Config(
+    **SIZES, positions="learned", num_token_types=2, embedding_norm=True, norm_first=False, activation="gelu"
+)
+GPT2 = Config(**SIZES, positions="learned", activation="gelu_tanh")
+LLAMA = Config(
+    **SIZES, positions="rotary", norm="rms", activation="silu", gated=True, bias=False,
+    num_key_value_heads=2, tie_weights=False,
+)  # fmt: skip
+FIRST = Config(**SIZES, norm_first=False)
+CROSSING = replace(FIRST, cross_attention=True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quiet():
+    """The library writes about ids that tiny vocabularies do not have, and about the missing pooler."""
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    yield
+    logging.set_verbosity(before)
+
+
+def randomized(model):
+    """Make every number count: no zeros, no ones."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
+    return model.eval()
+
+
+def translator(share_embedding=False, head_bias=False, **changes):
+    decoder = replace(CROSSING, **changes)
+    return EncoderDecoder(FIRST, decoder, share_embedding=share_embedding, head_bias=head_bias)
+
+
+MODELS = {
+    "encoder": lambda: Encoder(BERT),
+    "decoder": lambda: Decoder(GPT2),
+    "decoder that cross-attends": lambda: Decoder(CROSSING),
+    "tied language model": lambda: LanguageModel(GPT2),
+    "untied language model": lambda: LanguageModel(LLAMA),
+    "translator": translator,
+    "translator, shared, bias": lambda: translator(True, True),
+    "translator, untied, shared": lambda: translator(True, tie_weights=False),
+}
+each_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+
+
+def settings(model):
+    if isinstance(model, EncoderDecoder):
+        bias = model.head.projection.bias is not None
+        return model.encoder.config, model.decoder.config, model.share_embedding, bias
+    return model.config
+
+
+def same(one, other):
+    one, other = one.state_dict(), other.state_dict()
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+# Saved and loaded
+
+
+@each_model
+def test_what_is_loaded_is_what_was_saved(make, tmp_path):
+    model = randomized(make()).train()
+    save(model, tmp_path / "new" / "folder")
+    loaded = load(tmp_path / "new" / "folder")
+    assert type(loaded) is type(model) and settings(loaded) == settings(model)
+    assert same(loaded, model) and not loaded.training and model.training
+    assert len(list(loaded.parameters())) == len(list(model.parameters()))  # as many are tied
+    assert all(parameter.requires_grad for parameter in loaded.parameters())
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"folder"}
+    assert {path.name for path in (tmp_path / "new/folder").iterdir()} == {"config.json", "model.safetensors"}
+    assert (tmp_path / "new/folder").stat().st_mode & 0o777 == 0o755
+
+
+@each_model
+def test_tied_weights_are_stored_once(make, tmp_path):
+    model = randomized(make())
+    save(model, tmp_path / "folder")
+    stored = sum(tensor.numel() for tensor in load_file(tmp_path / "folder/model.safetensors").values())
+    assert stored == sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@each_model
+def test_half_precision_is_kept_in_the_file_and_loaded_as_float32(make, dtype, tmp_path):
+    model = randomized(make()).to(dtype)
+    save(model, tmp_path / "folder")
+    tensors = load_file(tmp_path / "folder/model.safetensors")
+    assert {tensor.dtype for tensor in tensors.values()} == {dtype}
+    loaded = load(tmp_path / "folder")
+    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
+    assert same(loaded, model.float())
+
+
+def test_a_loaded_translator_translates_the_same(tmp_path):
+    model = randomized(translator(True, True))
+    save(model, str(tmp_path / "folder"))
+    ids = torch.arange(10).view(2, 5)
+    mask = torch.tensor([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]])
+    assert torch.equal(load(str(tmp_path / "folder"))(ids, mask, ids, mask), model(ids, mask, ids, mask))
+
+
+def breaks_in_the_middle(folder):
+    """Give a writer that has written one file when the disk is full; meanwhile the place is empty."""
+
+    def write(*arguments, **_):
+        place = folders.Path(arguments[-1])
+        place = place if place.is_dir() else place.parent
+        assert place != folder and not folder.exists()
+        (place / "half.safetensors").write_bytes(b"half")
+        raise OSError("No space left on device")
+
+    return write
+
+
+@pytest.mark.parametrize("how", [save, export])
+def test_a_write_that_fails_in_the_middle_leaves_nothing(how, tmp_path, monkeypatch):
+    writer = breaks_in_the_middle(tmp_path / "folder")
+    monkeypatch.setattr(folders, "save_model", writer)
+    monkeypatch.setattr(GPT2LMHeadModel, "save_pretrained", writer)
+    with pytest.raises(OSError, match="No space left"):
+        how(LanguageModel(GPT2), tmp_path / "folder")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    how(LanguageModel(GPT2), tmp_path / "folder")  # and then it works
+    assert load(tmp_path / "folder")
+
+
+@pytest.mark.parametrize("how", [save, export])
+def test_what_is_there_already_is_left_alone(how, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("mine")
+    for name in ("folder", "file"):
+        with pytest.raises(FileExistsError, match=f"{name} is there already: name another folder"):
+            how(LanguageModel(GPT2), tmp_path / name)
+    assert list((tmp_path / "folder").iterdir()) == [] and (tmp_path / "file").read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.fixture
+def saved(tmp_path):
+    save(randomized(LanguageModel(GPT2)), tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_missing_file_is_named(saved, name):
+    (saved / name).unlink()
+    with pytest.raises(FileNotFoundError, match=f"saved has no {name}: .*complete"):
+        load(saved)
+
+
+@pytest.mark.parametrize("keep", [0, 5, -1, -100])
+def test_damaged_weights_are_named(saved, keep):
+    file = saved / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:keep])
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda tensors: tensors.pop("decoder.stack.norm.bias"), "decoder.stack.norm.bias"),
+        (lambda tensors: tensors.update({"decoder.more": torch.ones(2)}), "decoder.more"),
+        (lambda tensors: tensors.update({"decoder.stack.norm.bias": torch.ones(9)}), "size mismatch"),
+    ],
+)
+def test_weights_of_another_model_are_named(saved, change, name):
+    tensors = load_file(saved / "model.safetensors")
+    change(tensors)
+    save_file(tensors, saved / "model.safetensors")
+    with pytest.raises(ValueError, match=rf"(?s)model\.safetensors is damaged or of another model.*{name}"):
+        load(saved)
+
+
+@pytest.mark.parametrize("content", ["", '{"architecture": "Enc', "[]", "\0\0"])
+def test_a_damaged_configuration_is_named(saved, content):
+    (saved / "config.json").write_text(content)
+    with pytest.raises(ValueError, match=r"config\.json is damaged"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"architecture": "Perceptron"}, "architecture='Perceptron': known are Encoder, Decoder, Lang"),
+        ({"architecture": ["Encoder"]}, "describes no model of ours"),
+        ({"architecture": "EncoderDecoder"}, "describes no model of ours: 'encoder'"),
+        ({"config": {"d_model": 8}}, "missing .* required"),
+        ({"config": None}, "describes no model of ours"),
+        ({"more": {"colour": 1}}, "unexpected keyword argument 'colour'"),
+        ({"more": {"num_heads": 5}}, "num_heads=5 has to be a divisor"),
+    ],
+)
+def test_settings_that_describe_no_model_are_named(saved, changes, message):
+    content = json.loads((saved / "config.json").read_text())
+    content["config"] |= changes.pop("more", {})
+    (saved / "config.json").write_text(json.dumps(content | changes))
+    with pytest.raises(ValueError, match=r"config\.json describes no model of ours") as error:
+        load(saved)
+    error.match(message)
+
+
+def test_other_models_are_not_saved(tmp_path):
+    with pytest.raises(TypeError, match="Linear: known are Encoder, Decoder, LanguageModel and Enc"):
+        save(nn.Linear(2, 2), tmp_path / "folder")
+    for model, name in (
+        (Decoder(GPT2), "Decoder"),
+        (translator(), "EncoderDecoder"),
+        (nn.Linear(2, 2), "Li"),
+    ):
+        for how in (to_library, lambda model: export(model, tmp_path / "folder")):
+            with pytest.raises(
+                TypeError, match=f"{name}.*only an Encoder or a LanguageModel can be exported"
+            ):
+                how(model)
+    assert list(tmp_path.iterdir()) == []
+
+
+# Exported
+
+
+def padded_batch(side):
+    ids = torch.randint(VOCAB_SIZE, (3, 9), generator=torch.Generator().manual_seed(0))
+    mask = torch.zeros_like(ids)
+    for row, length in enumerate((9, 1, 5)):
+        mask[row, slice(length) if side == "right" else slice(9 - length, 9)] = 1
+    return ids, mask, (mask.cumsum(dim=1) - 1).clamp(min=0)
+
+
+def largest_difference(ours, theirs, mask):
+    return (ours - theirs)[mask.bool()].abs().max().item()
+
+
+ENCODERS = [BERT, replace(BERT, num_token_types=0), replace(BERT, activation="gelu_tanh", norm_epsilon=0.1)]
+WRITERS = [
+    GPT2, replace(GPT2, tie_weights=False, activation="relu", norm_epsilon=0.1), LLAMA,
+    replace(LLAMA, tie_weights=True, bias=True, num_key_value_heads=None, rotary_base=50.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("config", ENCODERS)
+@torch.no_grad()
+def test_an_exported_encoder_gives_the_library_our_vectors(config, side, tmp_path):
+    ours = randomized(Encoder(config))
+    export(ours, tmp_path / "folder")
+    theirs = AutoModel.from_pretrained(tmp_path / "folder").eval()
+    assert isinstance(theirs, BertModel)
+    ids, mask, places = padded_batch(side)
+    types = (ids % 2) * mask if config.num_token_types else None
+    expected = ours(ids, mask, types)
+    given = theirs(ids, attention_mask=mask, token_type_ids=types, position_ids=places).last_hidden_state
+    assert largest_difference(given, expected, mask) < 1e-4
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("config", WRITERS)
+@torch.no_grad()
+def test_an_exported_language_model_gives_the_library_our_logits(config, side, tmp_path):
+    ours = randomized(LanguageModel(config))
+    export(ours, tmp_path / "folder")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "folder").eval()
+    assert isinstance(theirs, LlamaForCausalLM if config.positions == "rotary" else GPT2LMHeadModel)
+    ids, mask, places = padded_batch(side)
+    given = theirs(ids, attention_mask=mask, position_ids=places).logits
+    assert largest_difference(given, ours(ids, mask), mask) < 1e-4
+
+
+@pytest.mark.parametrize("config", WRITERS)
+@torch.no_grad()
+def test_generate_writes_with_an_exported_language_model_what_ours_would(config, tmp_path):
+    ours = randomized(LanguageModel(config))
+    for name, parameter in ours.named_parameters():  # so that it does not repeat one token for ever
+        parameter.mul_(4 if "embedding" in name else 0.1 if name.endswith("bias") else 1)
+    export(ours, tmp_path / "folder")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "folder").eval()
+    ids, mask, _ = padded_batch("left")
+    given = theirs.generate(ids, attention_mask=mask, do_sample=False, max_new_tokens=8, pad_token_id=0)
+    for row, is_token, written in zip(ids, mask.bool(), given[:, 9:], strict=True):
+        expected = row[is_token]
+        for _ in range(8):
+            following = ours(expected[None], None)[0, -1].argmax()
+            expected = torch.cat([expected, following[None]])
+        assert written.tolist() == expected[-8:].tolist()
+    assert len(set(given[:, 9:].flatten().tolist())) > 3
+
+
+@pytest.mark.parametrize("config", ENCODERS + WRITERS)
+def test_an_exported_model_comes_back_tensor_for_tensor(config, tmp_path):
+    ours = randomized((Encoder if config in ENCODERS else LanguageModel)(config))
+    export(ours, tmp_path / "folder")
+    back = load(tmp_path / "folder")
+    if config.num_token_types or config not in ENCODERS:
+        assert same(back, ours)
+    else:  # BERT always has types
+        types = back.state_dict().pop("embedding.types.weight")
+        assert (types == 0).all() and types.shape == (1, 24)
+    assert len(list(back.parameters())) >= len(list(ours.parameters()))
+
+
+LIBRARY = [
+    lambda: BertModel(BertConfig(
+        vocab_size=VOCAB_SIZE, hidden_size=24, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=20, max_position_embeddings=CONTEXT,
+    )),
+    lambda: GPT2LMHeadModel(GPT2Config(
+        vocab_size=VOCAB_SIZE, n_embd=24, n_layer=2, n_head=4, n_positions=CONTEXT, bos_token_id=None,
+        eos_token_id=None,
+    )),
+    lambda: LlamaForCausalLM(LlamaConfig(
+        vocab_size=VOCAB_SIZE, hidden_size=24, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, intermediate_size=20, max_position_embeddings=CONTEXT, bos_token_id=None,
+        eos_token_id=None,
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", LIBRARY, ids=["bert", "gpt2", "llama"])
+def test_from_the_library_to_ours_and_back_changes_no_tensor(make):
+    theirs = randomized(make())
+    before = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
+    again = to_library(ours := from_library(theirs.config, theirs.state_dict()))
+    expected = {name: tensor for name, tensor in before.items() if not name.startswith("pooler")}
+    assert again.state_dict().keys() == expected.keys()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in again.state_dict().items())
+    assert not again.training
+    for name, value in again.config.to_dict().items():
+        if name not in ("architectures", "dtype", "transformers_version", "pad_token_id", "n_inner"):
+            assert value == theirs.config.to_dict()[name], name
+    for parameter in again.parameters():  # copies
+        parameter.detach().zero_()
+    assert same(ours, from_library(theirs.config, before))
+
+
+@pytest.mark.parametrize(
+    ("config", "changes", "named"),
+    [
+        (
+            BERT,
+            {"positions": "sinusoidal"},
+            "positions='sinusoidal'.*BERT's kind have only positions='learned'",
+        ),
+        (BERT, {"norm": "rms"}, "norm='rms'.*BERT.*norm='layer'"),
+        (BERT, {"norm_first": True}, "norm_first=True.*BERT.*norm_first=False"),
+        (BERT, {"embedding_norm": False}, "embedding_norm=False.*BERT"),
+        (BERT, {"gated": True}, "gated=True.*BERT"),
+        (BERT, {"bias": False}, "bias=False.*BERT"),
+        (BERT, {"scale_embedding": True}, "scale_embedding=True.*BERT.*scale_embedding=False"),
+        (BERT, {"num_key_value_heads": 2}, "num_key_value_heads=2.*BERT.*num_key_value_heads=4"),
+        (GPT2, {"positions": "none"}, "positions='none'.*GPT-2"),
+        (GPT2, {"positions": "sinusoidal_concatenated"}, "positions='sinusoidal_concatenated'.*GPT-2"),
+        (GPT2, {"norm": "rms"}, "norm='rms'.*GPT-2"),
+        (GPT2, {"norm_first": False}, "norm_first=False.*GPT-2"),
+        (GPT2, {"embedding_norm": True}, "embedding_norm=True.*GPT-2"),
+        (GPT2, {"gated": True}, "gated=True.*GPT-2"),
+        (GPT2, {"bias": False}, "bias=False.*GPT-2"),
+        (GPT2, {"scale_embedding": True}, "scale_embedding=True.*GPT-2"),
+        (GPT2, {"num_key_value_heads": 2}, "num_key_value_heads=2.*GPT-2"),
+        (GPT2, {"num_token_types": 2}, "num_token_types=2.*GPT-2"),
+        (LLAMA, {"norm": "layer"}, "norm='layer'.*Llama"),
+        (LLAMA, {"norm_first": False}, "norm_first=False.*Llama"),
+        (LLAMA, {"embedding_norm": True}, "embedding_norm=True.*Llama"),
+        (LLAMA, {"gated": False}, "gated=False.*Llama"),
+        (LLAMA, {"scale_embedding": True}, "scale_embedding=True.*Llama"),
+        (LLAMA, {"num_token_types": 2}, "num_token_types=2.*Llama"),
+        (LLAMA, {"dropout": 0.1}, "dropout=0.1.*Llama"),
+    ],
+)
+def test_settings_that_the_library_lacks_are_refused_by_name(config, changes, named, tmp_path):
+    model = (Encoder if config is BERT else LanguageModel)(replace(config, **changes))
+    with pytest.raises(ValueError, match=named):
+        export(model, tmp_path / "folder")
+    assert list(tmp_path.iterdir()) == []
+
+
+# An index must not lead out of its folder
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["../x.safetensors", "{}/x.safetensors", "a/b.safetensors", "a\\b.safetensors", "x.bin", "..", "", 7],
+)
+def test_an_index_names_bare_safetensors_files_only(file, tmp_path):
+    folder = tmp_path / "folder"
+    to_library(randomized(Encoder(BERT))).save_pretrained(folder)
+    (folder / "a").mkdir()
+    file = file.format(tmp_path) if isinstance(file, str) else file
+    whole = folder / "model.safetensors"
+    tensors = load_file(whole)
+    for place in (tmp_path / "x.safetensors", folder / "a/b.safetensors", folder / "x.bin"):
+        save_file(tensors, place)  # the weights are there: only the name is refused
+    whole.rename(folder / "part.safetensors")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(tensors, "part.safetensors")}))
+    assert same(load(folder), randomized(Encoder(BERT)))
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(tensors, file)}))
+    with pytest.raises(ValueError, match=r"index\.json names .*bare names.*do not trust") as error:
+        load(folder)
+    assert repr(file) in str(error.value)
