@@ -1,8 +1,9 @@
-"""The parts of a transformer as diagrams: an encoder layer, a decoder layer, and the whole model. Chapter 08.
+"""A transformer as diagrams: an encoder layer, a decoder layer, and the whole model. Chapter 08.
 
 They are read from top to bottom. The thick line is the residual stream: what a layer is given goes past its
-parts, and each part adds to it. After figure 1 of Vaswani et al. (2017), https://arxiv.org/abs/1706.03762;
-with the normalisation first, after figure 1 of Xiong et al. (2020), https://arxiv.org/abs/2002.04745.
+sublayers, and each of them adds to it. After figure 1 of Vaswani et al. (2017),
+https://arxiv.org/abs/1706.03762; with the normalisation first, after figure 1 of Xiong et al. (2020),
+https://arxiv.org/abs/2002.04745.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from chapters_src.plots.drawing import LINE_HEIGHT, Box, Diagram, Line, Point, S
 _WIDTH = 420
 _MARGIN = 4
 _GAP = 22  # Between a box and the next one below it: room for an arrow.
-_SHORT_GAP = 16  # The same inside a part.
+_SHORT_GAP = 16  # The same inside a sublayer.
 _RADIUS = 11  # Of the circles that add.
 _NORM = ("LayerNorm", "")
 _STATES = ("hidden_states", "(B, T, d_model)")
@@ -24,11 +25,11 @@ _SEES_ALL, _SEES_PAST = "no weight on padding", "no weight on later tokens or pa
 
 
 def encoder_layer(norm_first: bool = True) -> Diagram:
-    """Draw an encoder layer: self-attention, then the feed-forward part.
+    """Draw an encoder layer: self-attention, then the feed-forward network.
 
     Args:
-        norm_first: whether each part sees normalised states (pre-norm), or the sum behind it is normalised
-            (post-norm), as `Config` has it.
+        norm_first: whether each sublayer sees normalised states (pre-norm), or the sum behind it is
+            normalised (post-norm), as `Config` has it.
 
     Returns:
         A diagram that a notebook draws, and that readers of the site can zoom.
@@ -38,7 +39,7 @@ def encoder_layer(norm_first: bool = True) -> Diagram:
         description=_layer_in_words(
             norm_first,
             "self-attention, where a token sees all tokens but padding",
-            "the feed-forward part, for each token by itself",
+            "the feed-forward network, for each token by itself",
         ),
         caption=f"An encoder layer, {_order(norm_first)}. The thick line is the residual stream. {_LETTERS}.",
         width=_WIDTH,
@@ -51,7 +52,7 @@ def encoder_layer(norm_first: bool = True) -> Diagram:
 
 
 def decoder_layer(norm_first: bool = True) -> Diagram:
-    """Draw a decoder layer: masked self-attention, attention to the encoder, then the feed-forward part.
+    """Draw a decoder layer: masked self-attention, attention to the encoder, then the feed-forward network.
 
     Args and Returns: as for `encoder_layer`.
     """
@@ -62,7 +63,7 @@ def decoder_layer(norm_first: bool = True) -> Diagram:
             "masked self-attention, where a token sees itself and those before it",
             "cross-attention, whose query is made of the residual stream, and whose key and value are made "
             "of the memory: what the encoder gave, of shape (B, S, d_model)",
-            "the feed-forward part, for each token by itself",
+            "the feed-forward network, for each token by itself",
         ),
         caption=(
             f"A decoder layer, {_order(norm_first)}. The thick line is the residual stream, the dashed ones "
@@ -89,11 +90,11 @@ def encoder_decoder(norm_first: bool = True) -> Diagram:
         title=f"Encoder-decoder, {_order(norm_first)}",
         description=(
             "On the left the encoder: source ids of shape (B, S) are embedded, with their positions; then "
-            "come num_layers encoder layers, each with self-attention and a feed-forward part. "
+            "come num_layers encoder layers, each with self-attention and a feed-forward network. "
             f"{last_norm}What comes out is the memory, of shape (B, S, d_model). On the right the decoder: "
             "target ids of shape (B, T) are embedded, with their positions; then come num_layers decoder "
             "layers, each with masked self-attention, cross-attention to the memory, and a feed-forward "
-            f"part. {last_norm}The head, a linear layer that may share the matrix of the embedding, makes "
+            f"network. {last_norm}The head, a linear layer that may share the matrix of the embedding, makes "
             "logits of shape (B, T, vocab_size)."
         ),
         caption=(
@@ -103,7 +104,7 @@ def encoder_decoder(norm_first: bool = True) -> Diagram:
         ),
         width=_WIDTH,
     )
-    encoder = _Stack(sheet, norm_first, stream=22, entry=124, parts=(54, 194), whole=(12, 194))
+    encoder = _Stack(sheet, norm_first, stream=22, entry=124, sublayers=(54, 194), whole=(12, 194))
     encoder.begin(("source ids", "(B, S)"))
     encoder.pass_through("lookup", ("Embedding", "+ positions"), ("", "(B, S, d_model)"), arrow="flow")
     with encoder.frame((4, 202), 36, ("Encoder layer", ""), ("", "× num_layers")):
@@ -113,7 +114,7 @@ def encoder_decoder(norm_first: bool = True) -> Diagram:
         encoder.pass_through("norm", _NORM)
     memory = encoder.pass_through("data", _MEMORY)
 
-    decoder = _Stack(sheet, norm_first, stream=398, entry=296, parts=(226, 366), whole=(226, 408))
+    decoder = _Stack(sheet, norm_first, stream=398, entry=296, sublayers=(226, 366), whole=(226, 408))
     decoder.begin(("target ids", "(B, T)"))
     decoder.pass_through("lookup", ("Embedding", "+ positions"), ("", "(B, T, d_model)"), arrow="flow")
     with decoder.frame((218, 416), 8, ("Decoder layer", ""), ("", "× num_layers")):
@@ -127,8 +128,8 @@ def encoder_decoder(norm_first: bool = True) -> Diagram:
     return sheet
 
 
-# A part is drawn below a height; an arrow leads from a point to it. It gives its last box and where it ends.
-_Part = Callable[["_Stack", float, Point], tuple[Box, float]]
+# Draws a sublayer below a height, and an arrow from a point to it. It gives the last box and where it ends.
+_Sublayer = Callable[["_Stack", float, Point], tuple[Box, float]]
 
 
 @dataclass
@@ -138,8 +139,8 @@ class _Stack:
     sheet: Diagram
     norm_first: bool
     stream: float  # Where the residual stream goes down.
-    entry: float  # Where the arrow from a norm to its part goes down.
-    parts: Span
+    entry: float  # Where the arrow from a norm to its sublayer goes down.
+    sublayers: Span
     whole: Span  # Of what the stream itself goes through.
     states: Box = field(init=False)  # Where the stream comes from.
     bottom: float = field(init=False)
@@ -156,17 +157,17 @@ class _Stack:
         self.states, self.bottom = box, box.bottom
         return box
 
-    def add(self, part: _Part, beside: Box | None = None) -> None:
-        """Draw a part, its norm, and the circle that adds what it made to the stream."""
+    def add(self, sublayer: _Sublayer, beside: Box | None = None) -> None:
+        """Draw a sublayer, its norm, and the circle that adds what it made to the stream."""
         sheet, source, fork = self.sheet, self.states, (self.stream, self.states.bottom)
         top = self.bottom + _GAP if beside is None else beside.top
         if self.norm_first:
-            right = self.parts[1] if beside is None else beside.left - 12
-            norm = sheet.box("norm", (self.parts[0], right), top, _NORM)
+            right = self.sublayers[1] if beside is None else beside.left - 12
+            norm = sheet.box("norm", (self.sublayers[0], right), top, _NORM)
             sheet.arrow("flow", fork, (self.stream, norm.middle[1]), (self._near(norm), norm.middle[1]))
-            last, bottom = part(self, norm.bottom + _SHORT_GAP, (self.entry, norm.bottom))
+            last, bottom = sublayer(self, norm.bottom + _SHORT_GAP, (self.entry, norm.bottom))
         else:
-            last, bottom = part(self, top if beside is None else beside.bottom + _SHORT_GAP, fork)
+            last, bottom = sublayer(self, top if beside is None else beside.bottom + _SHORT_GAP, fork)
         middle = last.middle[1]
         circle = (self.stream - _RADIUS, self.stream + _RADIUS)
         total = sheet.box("add", circle, middle - _RADIUS, height=2 * _RADIUS)
@@ -192,12 +193,12 @@ class _Stack:
 
 
 def _layer(sheet: Diagram, norm_first: bool) -> _Stack:
-    stack = _Stack(sheet, norm_first, stream=26, entry=68, parts=(50, 416), whole=(4, 416))
+    stack = _Stack(sheet, norm_first, stream=26, entry=68, sublayers=(50, 416), whole=(4, 416))
     stack.begin(_STATES)
     return stack
 
 
-def _self_attention(title: str, mask: str) -> _Part:
+def _self_attention(title: str, mask: str) -> _Sublayer:
     """Attention whose query, key and value are all made of what the arrow brings."""
 
     def draw(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
@@ -208,7 +209,7 @@ def _self_attention(title: str, mask: str) -> _Part:
     return draw
 
 
-def _cross_attention(memory: Box) -> _Part:
+def _cross_attention(memory: Box) -> _Sublayer:
     """Attention whose key and value are made of the memory, a box right above."""
 
     def draw(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
@@ -237,7 +238,7 @@ def _query_key_value(stack: _Stack, top: float, keys: str) -> list[Box]:
 def _attention(
     stack: _Stack, top: float, inputs: list[Box], title: Line, mask: str, keys: str
 ) -> tuple[Box, float]:
-    """Draw the rest of an attention part, below query, key and value, and the frame around it."""
+    """Draw the rest of an attention sublayer, below query, key and value, and the frame around it."""
     sheet, inside, (query, key, value) = stack.sheet, _inside(stack), inputs
     scores = sheet.box(
         "attention",
@@ -275,12 +276,12 @@ def _feed_forward(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
     return down, _close(stack, top, down, ("Feed-forward", "each token by itself"))
 
 
-def _brief(kind: str, title: str, note: str, memory: Box | None = None) -> _Part:
-    """A part as one box; what comes from the memory enters it between the stacks."""
+def _brief(kind: str, title: str, note: str, memory: Box | None = None) -> _Sublayer:
+    """A sublayer as one box; what comes from the memory enters it between the stacks."""
 
     def draw(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
         top += 0 if stack.norm_first else _RADIUS  # Without a norm above, the arrow needs the room.
-        box = stack.sheet.box(kind, stack.parts, top, (title, ""), ("", note))
+        box = stack.sheet.box(kind, stack.sublayers, top, (title, ""), ("", note))
         _lead(stack, start, box)
         if memory is not None:
             between, middle = _WIDTH / 2, box.middle[1]
@@ -299,33 +300,33 @@ def _lead(stack: _Stack, start: Point, *boxes: Box) -> None:
 
 
 def _close(stack: _Stack, top: float, last: Box, title: Line) -> float:
-    """Draw the frame around a part; gives where it ends."""
+    """Draw the frame around a sublayer; gives where it ends."""
     bottom = last.bottom + 10
-    stack.sheet.box("frame", stack.parts, top, title, height=bottom - top, indent=30)
+    stack.sheet.box("frame", stack.sublayers, top, title, height=bottom - top, indent=30)
     return bottom
 
 
 def _inside(stack: _Stack) -> Span:
-    return stack.parts[0] + 6, stack.parts[1] - 6
+    return stack.sublayers[0] + 6, stack.sublayers[1] - 6
 
 
 def _order(norm_first: bool) -> str:
     return "normalisation first (pre-norm)" if norm_first else "normalisation last (post-norm)"
 
 
-def _layer_in_words(norm_first: bool, *parts: str) -> str:
+def _layer_in_words(norm_first: bool, *sublayers: str) -> str:
     """Tell what a layer does, for those who cannot see it."""
     how = (
         "normalises what is in the stream and adds what it makes of it to the stream"
         if norm_first
         else "adds what it makes of the stream to the stream, and then the sum is normalised"
     )
-    numbered = "; ".join(f"{i}. {part}" for i, part in enumerate(parts, 1))
+    numbered = "; ".join(f"{i}. {sublayer}" for i, sublayer in enumerate(sublayers, 1))
     return (
         "From top to bottom: hidden_states of shape (B, T, d_model) enter the residual stream. "
-        f"Each part {how}. The parts are: {numbered}. Out come hidden_states of the same shape. "
+        f"Each sublayer {how}. The sublayers are: {numbered}. Out come hidden_states of the same shape. "
         "Attention makes query, key and value with linear layers, takes the softmax of the scores, "
         "query · keyᵀ / √head_dim, sums the values with these weights, joins the heads and ends with a "
-        "linear layer. The feed-forward part is a linear layer to feed_forward_width, an activation, and a "
-        "linear layer back to d_model."
+        "linear layer. The feed-forward network is a linear layer to feed_forward_width, an activation, and "
+        "a linear layer back to d_model."
     )
