@@ -22,7 +22,7 @@ from transformers import BertModel
 from benchmarks.measure import Result
 from chapters_src import resources
 from chapters_src.attention import MultiHeadAttention
-from chapters_src.pretrained import from_folder
+from chapters_src.pretrained import load
 from chapters_src.transformer import Config, EncoderDecoder
 
 BATCH_SIZE, LENGTH = 32, 64
@@ -47,7 +47,7 @@ def encoders() -> list[Result]:
     """Compare the forward pass of the book's encoder: ours and the library's, without and with padding."""
     print(f"encoder: {BATCH_SIZE} x {LENGTH} tokens", file=sys.stderr, flush=True)
     folder = resources.checkpoint("encoder")
-    ours = from_folder(folder)
+    ours = load(folder)
     theirs = BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="sdpa").eval()
     ids, full, padded = batch(ours.config.vocab_size)
     lines = []
@@ -80,29 +80,32 @@ class TheirsInOurPlace(nn.Module):
             norm_first=True,
             batch_first=True,
         )
-        for body, stack in (
-            (ours.encoder, self.transformer.encoder),
-            (ours.decoder, self.transformer.decoder),
+        for mine, stack in (
+            (ours.encoder.stack, self.transformer.encoder),
+            (ours.decoder.stack, self.transformer.decoder),
         ):
-            stack.norm.load_state_dict(body.norm.state_dict())
-            for layer, theirs in zip(body.layers, stack.layers, strict=True):
+            stack.norm.load_state_dict(mine.norm.state_dict())
+            for layer, theirs in zip(mine.layers, stack.layers, strict=True):
                 self.copy_layer(layer, theirs)
 
     @staticmethod
     def copy_layer(ours: nn.Module, theirs: nn.Module) -> None:
-        """Take the weights of a layer. Its dropout inside the feed-forward part goes, as ours has none."""
+        """Take the weights of a layer. Its dropout inside the feed-forward network goes, as ours has none."""
         theirs.dropout = nn.Identity()
-        attentions = [(ours.attention, theirs.self_attn)]
-        residuals = [ours.attention_residual, ours.feed_forward_residual]
-        if hasattr(ours, "cross_attention"):
-            attentions.append((ours.cross_attention, theirs.multihead_attn))
-            residuals.insert(1, ours.cross_attention_residual)
-        for mine, other in attentions:
-            other.in_proj_weight.data = mine.projection.weight.detach().clone()
-            other.in_proj_bias.data = mine.projection.bias.detach().clone()
+        fused = ours.attention.query_key_value
+        copies = [(theirs.self_attn, ours.attention, fused.weight, fused.bias)]
+        norms = [ours.attention_norm, ours.feed_forward_norm]
+        if ours.cross_attention is not None:
+            two = ours.cross_attention.query, ours.cross_attention.key_value
+            weight, bias = torch.cat([each.weight for each in two]), torch.cat([each.bias for each in two])
+            copies.append((theirs.multihead_attn, ours.cross_attention, weight, bias))
+            norms.insert(1, ours.cross_attention_norm)
+        for other, mine, weight, bias in copies:
+            other.in_proj_weight.data = weight.detach().clone()
+            other.in_proj_bias.data = bias.detach().clone()
             other.out_proj.load_state_dict(mine.output.state_dict())
-        for number, residual in enumerate(residuals, start=1):
-            getattr(theirs, f"norm{number}").load_state_dict(residual.norm.state_dict())
+        for number, norm in enumerate(norms, start=1):
+            getattr(theirs, f"norm{number}").load_state_dict(norm.state_dict())
         theirs.linear1.load_state_dict(ours.feed_forward.up.state_dict())
         theirs.linear2.load_state_dict(ours.feed_forward.down.state_dict())
 
@@ -171,9 +174,9 @@ class OneModulePerHead(nn.Module):
         super().__init__()
         matrices, biases = (
             parameter.detach().unflatten(0, (3, together.num_heads, together.head_dim))
-            for parameter in (together.projection.weight, together.projection.bias)
+            for parameter in (together.query_key_value.weight, together.query_key_value.bias)
         )
-        d_model = together.projection.in_features
+        d_model = together.query_key_value.in_features
         self.heads = nn.ModuleList()
         for head in range(together.num_heads):
             self.heads.append(nn.ModuleList(nn.Linear(d_model, together.head_dim) for _ in range(3)))

@@ -1,7 +1,7 @@
-"""A transformer's layers as diagrams: an encoder layer, a decoder layer, and the whole model. Chapter 08.
+"""A transformer as diagrams: an encoder layer, a decoder layer, and the whole model. Chapter 08.
 
 They are read from top to bottom. The thick line is the residual stream: what a layer is given goes past its
-sub-layers, and each of these adds to it. After figure 1 of Vaswani et al. (2017),
+sublayers, and each of them adds to it. After figure 1 of Vaswani et al. (2017),
 https://arxiv.org/abs/1706.03762; with the normalisation first, after figure 1 of Xiong et al. (2020),
 https://arxiv.org/abs/2002.04745.
 """
@@ -15,7 +15,7 @@ from chapters_src.plots.drawing import LINE_HEIGHT, Box, Diagram, Line, Point, S
 _WIDTH = 420
 _MARGIN = 4
 _GAP = 22  # Between a box and the next one below it: room for an arrow.
-_SHORT_GAP = 16  # The same inside a sub-layer.
+_SHORT_GAP = 16  # The same inside a sublayer.
 _RADIUS = 11  # Of the circles that add.
 _NORM = ("LayerNorm", "")
 _STATES = ("hidden_states", "(B, T, d_model)")
@@ -28,7 +28,7 @@ def encoder_layer(norm_first: bool = True) -> Diagram:
     """Draw an encoder layer: self-attention, then the feed-forward network.
 
     Args:
-        norm_first: whether each sub-layer sees normalised states (pre-norm), or the sum behind it is
+        norm_first: whether each sublayer sees normalised states (pre-norm), or the sum behind it is
             normalised (post-norm), as `Config` has it.
 
     Returns:
@@ -104,7 +104,7 @@ def encoder_decoder(norm_first: bool = True) -> Diagram:
         ),
         width=_WIDTH,
     )
-    encoder = _Stack(sheet, norm_first, stream=22, entry=124, sub_layers=(54, 194), whole=(12, 194))
+    encoder = _Stack(sheet, norm_first, stream=22, entry=124, sublayers=(54, 194), whole=(12, 194))
     encoder.begin(("source ids", "(B, S)"))
     encoder.pass_through("lookup", ("Embedding", "+ positions"), ("", "(B, S, d_model)"), arrow="flow")
     with encoder.frame((4, 202), 36, ("Encoder layer", ""), ("", "× num_layers")):
@@ -114,7 +114,7 @@ def encoder_decoder(norm_first: bool = True) -> Diagram:
         encoder.pass_through("norm", _NORM)
     memory = encoder.pass_through("data", _MEMORY)
 
-    decoder = _Stack(sheet, norm_first, stream=398, entry=296, sub_layers=(226, 366), whole=(226, 408))
+    decoder = _Stack(sheet, norm_first, stream=398, entry=296, sublayers=(226, 366), whole=(226, 408))
     decoder.begin(("target ids", "(B, T)"))
     decoder.pass_through("lookup", ("Embedding", "+ positions"), ("", "(B, T, d_model)"), arrow="flow")
     with decoder.frame((218, 416), 8, ("Decoder layer", ""), ("", "× num_layers")):
@@ -128,8 +128,8 @@ def encoder_decoder(norm_first: bool = True) -> Diagram:
     return sheet
 
 
-# A sub-layer is drawn below a height; an arrow leads from a point to it. It gives its last box and bottom.
-_SubLayer = Callable[["_Stack", float, Point], tuple[Box, float]]
+# Draws a sublayer below a height, and an arrow from a point to it. It gives the last box and where it ends.
+_Sublayer = Callable[["_Stack", float, Point], tuple[Box, float]]
 
 
 @dataclass
@@ -139,8 +139,8 @@ class _Stack:
     sheet: Diagram
     norm_first: bool
     stream: float  # Where the residual stream goes down.
-    entry: float  # Where the arrow from a norm to its sub-layer goes down.
-    sub_layers: Span
+    entry: float  # Where the arrow from a norm to its sublayer goes down.
+    sublayers: Span
     whole: Span  # Of what the stream itself goes through.
     states: Box = field(init=False)  # Where the stream comes from.
     bottom: float = field(init=False)
@@ -157,17 +157,17 @@ class _Stack:
         self.states, self.bottom = box, box.bottom
         return box
 
-    def add(self, sub_layer: _SubLayer, beside: Box | None = None) -> None:
-        """Draw a sub-layer, its norm, and the circle that adds what it made to the stream."""
+    def add(self, sublayer: _Sublayer, beside: Box | None = None) -> None:
+        """Draw a sublayer, its norm, and the circle that adds what it made to the stream."""
         sheet, source, fork = self.sheet, self.states, (self.stream, self.states.bottom)
         top = self.bottom + _GAP if beside is None else beside.top
         if self.norm_first:
-            right = self.sub_layers[1] if beside is None else beside.left - 12
-            norm = sheet.box("norm", (self.sub_layers[0], right), top, _NORM)
+            right = self.sublayers[1] if beside is None else beside.left - 12
+            norm = sheet.box("norm", (self.sublayers[0], right), top, _NORM)
             sheet.arrow("flow", fork, (self.stream, norm.middle[1]), (self._near(norm), norm.middle[1]))
-            last, bottom = sub_layer(self, norm.bottom + _SHORT_GAP, (self.entry, norm.bottom))
+            last, bottom = sublayer(self, norm.bottom + _SHORT_GAP, (self.entry, norm.bottom))
         else:
-            last, bottom = sub_layer(self, top if beside is None else beside.bottom + _SHORT_GAP, fork)
+            last, bottom = sublayer(self, top if beside is None else beside.bottom + _SHORT_GAP, fork)
         middle = last.middle[1]
         circle = (self.stream - _RADIUS, self.stream + _RADIUS)
         total = sheet.box("add", circle, middle - _RADIUS, height=2 * _RADIUS)
@@ -193,12 +193,12 @@ class _Stack:
 
 
 def _layer(sheet: Diagram, norm_first: bool) -> _Stack:
-    stack = _Stack(sheet, norm_first, stream=26, entry=68, sub_layers=(50, 416), whole=(4, 416))
+    stack = _Stack(sheet, norm_first, stream=26, entry=68, sublayers=(50, 416), whole=(4, 416))
     stack.begin(_STATES)
     return stack
 
 
-def _self_attention(title: str, mask: str) -> _SubLayer:
+def _self_attention(title: str, mask: str) -> _Sublayer:
     """Attention whose query, key and value are all made of what the arrow brings."""
 
     def draw(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
@@ -209,7 +209,7 @@ def _self_attention(title: str, mask: str) -> _SubLayer:
     return draw
 
 
-def _cross_attention(memory: Box) -> _SubLayer:
+def _cross_attention(memory: Box) -> _Sublayer:
     """Attention whose key and value are made of the memory, a box right above."""
 
     def draw(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
@@ -238,7 +238,7 @@ def _query_key_value(stack: _Stack, top: float, keys: str) -> list[Box]:
 def _attention(
     stack: _Stack, top: float, inputs: list[Box], title: Line, mask: str, keys: str
 ) -> tuple[Box, float]:
-    """Draw the rest of an attention sub-layer, below query, key and value, and the frame around it."""
+    """Draw the rest of an attention sublayer, below query, key and value, and the frame around it."""
     sheet, inside, (query, key, value) = stack.sheet, _inside(stack), inputs
     scores = sheet.box(
         "attention",
@@ -276,12 +276,12 @@ def _feed_forward(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
     return down, _close(stack, top, down, ("Feed-forward", "each token by itself"))
 
 
-def _brief(kind: str, title: str, note: str, memory: Box | None = None) -> _SubLayer:
-    """A sub-layer as one box; what comes from the memory enters it between the stacks."""
+def _brief(kind: str, title: str, note: str, memory: Box | None = None) -> _Sublayer:
+    """A sublayer as one box; what comes from the memory enters it between the stacks."""
 
     def draw(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
         top += 0 if stack.norm_first else _RADIUS  # Without a norm above, the arrow needs the room.
-        box = stack.sheet.box(kind, stack.sub_layers, top, (title, ""), ("", note))
+        box = stack.sheet.box(kind, stack.sublayers, top, (title, ""), ("", note))
         _lead(stack, start, box)
         if memory is not None:
             between, middle = _WIDTH / 2, box.middle[1]
@@ -300,31 +300,31 @@ def _lead(stack: _Stack, start: Point, *boxes: Box) -> None:
 
 
 def _close(stack: _Stack, top: float, last: Box, title: Line) -> float:
-    """Draw the frame around a sub-layer; gives where it ends."""
+    """Draw the frame around a sublayer; gives where it ends."""
     bottom = last.bottom + 10
-    stack.sheet.box("frame", stack.sub_layers, top, title, height=bottom - top, indent=30)
+    stack.sheet.box("frame", stack.sublayers, top, title, height=bottom - top, indent=30)
     return bottom
 
 
 def _inside(stack: _Stack) -> Span:
-    return stack.sub_layers[0] + 6, stack.sub_layers[1] - 6
+    return stack.sublayers[0] + 6, stack.sublayers[1] - 6
 
 
 def _order(norm_first: bool) -> str:
     return "normalisation first (pre-norm)" if norm_first else "normalisation last (post-norm)"
 
 
-def _layer_in_words(norm_first: bool, *sub_layers: str) -> str:
+def _layer_in_words(norm_first: bool, *sublayers: str) -> str:
     """Tell what a layer does, for those who cannot see it."""
     how = (
         "normalises what is in the stream and adds what it makes of it to the stream"
         if norm_first
         else "adds what it makes of the stream to the stream, and then the sum is normalised"
     )
-    numbered = "; ".join(f"{i}. {sub_layer}" for i, sub_layer in enumerate(sub_layers, 1))
+    numbered = "; ".join(f"{i}. {sublayer}" for i, sublayer in enumerate(sublayers, 1))
     return (
         "From top to bottom: hidden_states of shape (B, T, d_model) enter the residual stream. "
-        f"Each sub-layer {how}. The sub-layers are: {numbered}. Out come hidden_states of the same shape. "
+        f"Each sublayer {how}. The sublayers are: {numbered}. Out come hidden_states of the same shape. "
         "Attention makes query, key and value with linear layers, takes the softmax of the scores, "
         "query · keyᵀ / √head_dim, sums the values with these weights, joins the heads and ends with a "
         "linear layer. The feed-forward network is a linear layer to feed_forward_width, an activation, and "

@@ -13,9 +13,9 @@ from colour_science import PAGES, VISION, contrast, lab, linear, rgb
 from torch import nn
 
 from chapters_src import plots
-from chapters_src.attention import MultiHeadAttention
+from chapters_src.attention import CrossAttention, MultiHeadAttention
 from chapters_src.plots import diagrams, drawing
-from chapters_src.transformer import Config, DecoderLayer, EncoderLayer, FeedForward
+from chapters_src.transformer import Config, FeedForward, TransformerLayer
 
 KINDS = {
     f"{draw.__name__}, {'pre' if norm_first else 'post'}-norm": (draw, norm_first)
@@ -185,34 +185,35 @@ def test_text_is_large_enough_on_a_phone():
 CONFIG = dict(vocab_size=9, d_model=8, num_layers=1, num_heads=2, feed_forward_width=16, max_length=9)
 
 
-def order_of_the_layer(kind, norm_first):
-    """In which order the real layer calls its parts."""
+def order_of_the_layer(cross_attention, norm_first):
+    """In which order the real layer calls its norms and sublayers."""
     called = []
-    layer = kind(Config(**CONFIG, norm_first=norm_first, cross_attention=kind is DecoderLayer))
-    names = {nn.LayerNorm: "norm", MultiHeadAttention: "attention", FeedForward: "feed_forward"}
+    layer = TransformerLayer(Config(**CONFIG, norm_first=norm_first, cross_attention=cross_attention))
+    names = {nn.LayerNorm: "norm", MultiHeadAttention: "attention", CrossAttention: "attention"}
+    names[FeedForward] = "feed_forward"
     for module in layer.modules():
         if type(module) in names:
             name = names[type(module)]
             module.register_forward_hook(lambda *_, name=name: called.append(name))
     states = torch.zeros(1, 3, 8)
-    layer(states, None, *([states, None] if kind is DecoderLayer else []))
+    layer(states, None, memory=states if cross_attention else None)
     return called
 
 
 def order_on_the_sheet(sheet, left=0.0):
-    """Norms and parts from top to bottom; a part counts where its arrow leads back to the stream."""
+    """Norms and sublayers from top to bottom; a sublayer counts where its arrow leads back to the stream."""
     links = [endpoints(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "flow"]
     outputs = [source for source, target in links if target.kind == "add"]
-    parts = [box for box in solid(sheet) if box.kind == "norm" or box in outputs]
-    return [box.kind for box in sorted(parts, key=lambda box: box.top) if box.left >= left]
+    found = [box for box in solid(sheet) if box.kind == "norm" or box in outputs]
+    return [box.kind for box in sorted(found, key=lambda box: box.top) if box.left >= left]
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize(
-    ("draw", "layer"), [(diagrams.encoder_layer, EncoderLayer), (diagrams.decoder_layer, DecoderLayer)]
+    ("draw", "cross_attention"), [(diagrams.encoder_layer, False), (diagrams.decoder_layer, True)]
 )
-def test_parts_follow_each_other_as_in_the_module(draw, layer, norm_first):
-    assert order_on_the_sheet(draw(norm_first)) == order_of_the_layer(layer, norm_first)
+def test_sublayers_follow_each_other_as_in_the_module(draw, cross_attention, norm_first):
+    assert order_on_the_sheet(draw(norm_first)) == order_of_the_layer(cross_attention, norm_first)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
@@ -220,20 +221,22 @@ def test_the_whole_model_has_the_same_layers_and_a_last_norm_only_with_pre_norm(
     sheet = diagrams.encoder_decoder(norm_first)
     last = ["norm"] if norm_first else []
     decoder = order_on_the_sheet(sheet, sheet.width / 2)
-    assert decoder == order_of_the_layer(DecoderLayer, norm_first) + last
+    assert decoder == order_of_the_layer(True, norm_first) + last
     both = order_on_the_sheet(sheet)
-    encoder = order_of_the_layer(EncoderLayer, norm_first) + last
+    encoder = order_of_the_layer(False, norm_first) + last
     assert sorted(both) == sorted(encoder + decoder)
     inside = [[title(box) for box in solid(sheet) if within(box, frame, 0)] for frame in frames(sheet)]
-    parts = [[name for name in names if name not in ("LayerNorm", "+")] for names in inside]
-    assert parts == [
+    sublayers = [[name for name in names if name not in ("LayerNorm", "+")] for names in inside]
+    assert sublayers == [
         ["Self-attention", "Feed-forward"],
         ["Self-attention", "Cross-attention", "Feed-forward"],
     ]
-    assert [len(names) - len(own) for names, own in zip(inside, parts, strict=True)] == [4, 6], "norms and +"
+    assert [len(names) - len(own) for names, own in zip(inside, sublayers, strict=True)] == [4, 6], (
+        "norms and +"
+    )
 
 
-def test_each_circle_adds_the_stream_and_what_a_part_made(sheet):
+def test_each_circle_adds_the_stream_and_what_a_sublayer_made(sheet):
     arriving = {}
     for arrow in sheet.arrows:
         source, target = endpoints(sheet, arrow)
@@ -241,8 +244,8 @@ def test_each_circle_adds_the_stream_and_what_a_part_made(sheet):
     circles = [box for box in sheet.boxes if box.kind == "add"]
     assert circles
     for circle in circles:
-        [(way, _), (other, part)] = sorted(arriving[id(circle)], reverse=True)
-        assert (way, other) == ("residual", "flow") and part in ("attention", "feed_forward")
+        [(way, _), (other, sublayer)] = sorted(arriving[id(circle)], reverse=True)
+        assert (way, other) == ("residual", "flow") and sublayer in ("attention", "feed_forward")
 
 
 def test_the_stream_passes_the_norms_of_the_layers_only_with_post_norm(kind, sheet):
@@ -272,7 +275,7 @@ def test_cross_attention_makes_key_and_value_of_the_memory(norm_first):
 
 
 @pytest.mark.parametrize("draw", [diagrams.encoder_layer, diagrams.decoder_layer])
-def test_parts_are_linked_inside_as_they_compute(draw):
+def test_sublayers_are_linked_inside_as_they_compute(draw):
     sheet = draw()
     links = [endpoints(sheet, arrow) for arrow in sheet.arrows]
     assert len(frames(sheet)) >= 2

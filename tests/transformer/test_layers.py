@@ -156,7 +156,7 @@ def test_dropout_of_a_layer_is_on_the_paths_past_it_and_in_training_only(crossin
     torch.manual_seed(0)
     dropping.train()
     assert not torch.equal(dropping(states, None, **more), dropping(states, None, **more))
-    if norm_first:  # with everything that the sub-layers make dropped, what came in goes out
+    if norm_first:  # with everything that the sublayers make dropped, what came in goes out
         for part in dropping.modules():
             if isinstance(part, nn.Dropout):
                 part.p = 1.0
