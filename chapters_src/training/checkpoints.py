@@ -9,8 +9,13 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
+
+from accelerate import PartialState
+from safetensors import SafetensorError
+
+from chapters_src.training.launch import together
 
 KEEP = 2  # Checkpoints kept: the newest, and the one before in case the newest gets damaged.
 
@@ -22,13 +27,13 @@ class CheckpointError(RuntimeError):
     """A checkpoint cannot be written, or not be used. The message says why, and what to do."""
 
 
-def save(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:
-    """Write a checkpoint, then remove all but the newest `KEEP`.
+def save(folder: Path, step: int, write: Callable[[Path], object]) -> Path:
+    """Write a checkpoint, then remove all but the newest `KEEP`. All processes call it.
 
     Args:
-        folder: of the run; made if it is not there.
+        folder: of the run; made if it is not there. On several computers: one that all of them see.
         step: number of the step after which it is written.
-        files: name -> content.
+        write: writes files into the folder that it is given. Each process calls it.
 
     Returns:
         The folder of the checkpoint.
@@ -38,28 +43,46 @@ def save(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:
     """
     place = folder / f"step-{step:08d}"
     partial = place.with_name(place.name + _PARTIAL)
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    try:
+
+    def begin() -> None:
         shutil.rmtree(partial, ignore_errors=True)  # Left by a run that was killed here.
         partial.mkdir(parents=True)
-        for name, content in {**files, _MANIFEST: json.dumps(hashes, indent=1).encode()}.items():
-            _write(partial / name, content)
-        _sync(partial)
+
+    def finish() -> None:
+        _seal(partial)
         if place.exists():  # Damaged, or the run would have gone on from it.
             shutil.rmtree(place)
         partial.rename(place)
         _sync(folder)
-    except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
+
+    try:
+        together(begin, main_only=True)
+        together(lambda: write(partial))
+        together(finish, main_only=True)
+    except (OSError, RuntimeError, SafetensorError) as error:
+        if PartialState().is_main_process:
+            shutil.rmtree(partial, ignore_errors=True)
         raise CheckpointError(
-            f"After step {step} no checkpoint can be written to {folder}: {error.strerror or error}. "
+            f"After step {step} no checkpoint can be written to {folder}: "
+            f"{getattr(error, 'strerror', None) or error}. "
             f"{_what_is_there(folder)} The model in memory has the weights of step {step}. "
             "Make room, or make the folder writable, and call train again to go on from the checkpoint."
         ) from error
-    older = [path for path in _checkpoints(folder) if path <= place]
-    for path in older[:-KEEP]:
-        shutil.rmtree(path, ignore_errors=True)
+    if PartialState().is_main_process:
+        older = [path for path in _checkpoints(folder) if path <= place]
+        for path in older[:-KEEP]:
+            shutil.rmtree(path, ignore_errors=True)
     return place
+
+
+def _seal(folder: Path) -> None:
+    """Write all files through to the disk, and the manifest that holds their hashes."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    manifest = {path.relative_to(folder).as_posix(): _hash(path) for path in files}
+    (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    inside = (path.parent for path in files)
+    for path in (*files, folder / _MANIFEST, *sorted({folder, *inside}, reverse=True)):
+        _sync(path)
 
 
 def newest(folder: Path) -> Path | None:
@@ -100,28 +123,25 @@ def _what_is_there(folder: Path) -> str:
 def _problem(path: Path) -> str:
     """Say what is wrong with a checkpoint; empty if nothing is."""
     try:
-        hashes = json.loads((path / _MANIFEST).read_bytes())
-        for name, expected in hashes.items():
-            with (path / name).open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != expected:
-                    return f"the content of {name} has changed"
+        for name, expected in json.loads((path / _MANIFEST).read_bytes()).items():
+            if _hash(path / name) != expected:
+                return f"the content of {name} has changed"
     except (OSError, ValueError, AttributeError) as error:
         return str(error)
     return ""
 
 
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sync(folder: Path) -> None:
-    """Write through to the disk which names a folder holds; Windows has no such call, and needs none."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _sync(path: Path) -> None:
+    """Write a file through to the disk, or which names a folder holds (Windows has no call for folders)."""
+    if path.is_dir() and os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
