@@ -90,6 +90,13 @@ def _check_environment(settings: Settings) -> None:
 
 def _check_engine(accelerator: Accelerator) -> None:
     kind, device = accelerator.distributed_type, accelerator.device
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    if started != accelerator.num_processes:
+        raise ValueError(
+            f"the launcher has started {started} processes, but Accelerate sees {accelerator.num_processes}, so "
+            "that each would train for itself: on processors set ACCELERATE_USE_CPU=true for the launcher, and "
+            "call `setup` or `Accelerator()` before all else"
+        )
     if _is_on("ACCELERATE_USE_FSDP") and kind != DistributedType.FSDP:
         raise ValueError(
             f"the launcher asks for FSDP, but Accelerate would not shard {accelerator.num_processes} "

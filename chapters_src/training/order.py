@@ -50,12 +50,14 @@ class Steps:
         self.processes = PartialState()
         self.batches_per_step = accumulation_steps * self.processes.num_processes
         self.per_epoch = math.ceil(len(loader) / self.batches_per_step)
-        self._last_order: tuple[int, list[Any]] = (-1, [])
 
     def __iter__(self) -> Iterator[Step]:
         first_epoch, skipped = divmod(self.first_step, self.per_epoch)
         for epoch in itertools.count(first_epoch):
-            order = self._order(epoch)
+            order = self._order(_seed_of(self.seed, epoch))
+            if len(order) != len(self.loader):
+                found = f"epoch {epoch + 1} has {len(order)} batches"
+                raise ValueError(f"{found}, but the loader says {len(self.loader)}")
             starts = range(skipped * self.batches_per_step, len(order), self.batches_per_step)
             shares = [self._share(order[start : start + self.batches_per_step]) for start in starts]
             mine = [indices for share in shares for indices, _ in share]
@@ -72,26 +74,20 @@ class Steps:
         """Give what `go_on` needs besides the number of steps."""
 
     def fingerprint(self) -> dict[str, object]:
-        """Describe the data: how many, and a hash of some examples as the first epoch meets them."""
+        """Describe the data: how many, and a hash of some examples, as one seed orders them."""
         order = self._order(0)
         some = np.linspace(0, len(order) - 1, _SAMPLES).astype(int)
         with kept_generators():  # An example may be drawn at random.
             set_seed(0)
             sample = [self.loader.dataset[order[i][0]] for i in sorted({*some})]
         counts = {"examples": len(self.loader.dataset), "batches": len(self.loader)}
-        return {**counts, "data": _hash(sample)}
+        return {**counts, "hash of the data": _hash(sample)}
 
-    def _order(self, epoch: int) -> list[Any]:
+    def _order(self, seed: int) -> list[Any]:
         """Draw the batches of an epoch, as positions in the data set."""
-        if self._last_order[0] != epoch:
-            with kept_generators():
-                set_seed(_seed_of(self.seed, epoch))
-                order = [list(batch) for batch in self.loader.batch_sampler]
-            if len(order) != len(self.loader):
-                found = f"epoch {epoch + 1} has {len(order)} batches"
-                raise ValueError(f"{found}, but the loader says {len(self.loader)}")
-            self._last_order = (epoch, order)
-        return self._last_order[1]
+        with kept_generators():
+            set_seed(seed)
+            return [list(batch) for batch in self.loader.batch_sampler]
 
     def _share(self, step: list[Any]) -> Step:
         own = step[self.processes.process_index :: self.processes.num_processes]
@@ -157,7 +153,7 @@ class Stream:
         start = self.state()["data_set"]
         with kept_generators():
             set_seed(0)
-            found = {"data": _hash(next(self._open(), None))}
+            found = {"hash of the data": _hash(next(self._open(), None))}
         if start is not None:
             self.loader.dataset.load_state_dict(start)
         return found
