@@ -183,8 +183,8 @@ def _adamw(model: nn.Module, settings: Settings, accelerator: Accelerator) -> to
         {"params": [p for p in trained if p.ndim >= 2], "weight_decay": settings.weight_decay},
         {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
     ]
-    fused = accelerator.device.type == "cuda"  # One kernel for all parameters.
-    return torch.optim.AdamW(groups, settings.learning_rate, settings.betas, fused=fused or None)
+    fused = accelerator.device.type in ("cpu", "cuda")  # One pass over the weights instead of several.
+    return torch.optim.AdamW(groups, settings.learning_rate, settings.betas, fused=fused)
 
 
 def _set_learning_rates(
