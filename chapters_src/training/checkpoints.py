@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all: how a training run survives a full disk and a lost machine.
+"""Checkpoints, as folders that appear whole or not at all: a run survives a full disk and a lost machine.
 
 A checkpoint is built in a folder beside its place, written through to the disk, and moved into place by one
 rename. A manifest holds the sha256 of each file, so that one that was damaged later is noticed.
@@ -6,16 +6,24 @@ rename. A manifest holds the sha256 of each file, so that one that was damaged l
 
 import hashlib
 import json
+import math
 import os
 import shutil
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
-from accelerate import PartialState
+import torch
+from accelerate import Accelerator, PartialState
 from safetensors import SafetensorError
+from torch import nn
 
-from chapters_src.training.launch import together
+from chapters_src.training.history import History
+from chapters_src.training.launch import accumulation_steps, ties, together, whole
+from chapters_src.training.order import Steps, Stream
+from chapters_src.training.settings import Settings
 
 KEEP = 2  # Checkpoints kept: the newest, and the one before in case the newest gets damaged.
 
@@ -25,6 +33,138 @@ _PARTIAL = ".partial"
 
 class CheckpointError(RuntimeError):
     """A checkpoint cannot be written, or not be used. The message says why, and what to do."""
+
+
+class RunCheckpoints:
+    """What a run leaves on the disk, and how it goes on from there. Without a folder nothing happens.
+
+    Accelerate writes and reads weights (safetensors), optimizers and generators; beside them are the history,
+    the conditions under which the run may go on, and the place in a stream. No file can run code when it is
+    read, but for one under FSDP with sharded checkpoints: the metadata that PyTorch writes are a pickle.
+
+    Args:
+        folder: of the run, or None.
+        accelerator: of the run; it has prepared the model.
+        model: as the accelerator gave it.
+        steps: which batches the run sees.
+        settings: of the run.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path | None,
+        accelerator: Accelerator,
+        model: nn.Module,
+        steps: Steps | Stream,
+        settings: Settings,
+    ) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self.accelerator, self.model, self.steps = accelerator, model, steps
+        self.data_file = f"data_{accelerator.process_index}.pt"
+        if self.folder is not None:
+            self.conditions = json.loads(json.dumps(self._conditions(settings)))
+            accelerator.register_save_state_pre_hook(self._store_as_the_model_names_it)
+            accelerator.register_load_state_pre_hook(self._load_as_the_model_names_it)
+
+    def _store_as_the_model_names_it(
+        self, models: list[nn.Module], weights: list[dict[str, torch.Tensor]], folder: str
+    ) -> None:
+        """Leave out what DDP puts before each name, and all names but one of a tied tensor."""
+        for i, model in enumerate(map(self._bare, models[: len(weights)])):  # FSDP writes files of its own.
+            doubles = {name for names in ties(model) for name in sorted(names)[1:]}
+            weights[i] = {
+                name: tensor.contiguous()
+                for name, tensor in model.state_dict().items()
+                if name not in doubles
+            }
+
+    def _load_as_the_model_names_it(self, models: list[nn.Module], folder: str) -> None:
+        models[:] = map(self._bare, models)
+
+    def _bare(self, model: nn.Module) -> nn.Module:
+        return self.accelerator.unwrap_model(model, keep_torch_compile=False)
+
+    def _conditions(self, settings: Settings) -> dict[str, object]:
+        """Collect what has to be the same for the run to go on."""
+        return {
+            **{name: value for name, value in asdict(settings).items() if name != "log_every"},
+            "accumulation_steps": accumulation_steps(settings),
+            "mixed_precision": self.accelerator.mixed_precision,
+            "processes": self.accelerator.num_processes,
+            **self.steps.fingerprint(),
+        }
+
+    def save(self, history: History) -> None:
+        """Write a checkpoint after the last step of the history. All processes call it.
+
+        Args:
+            history: up to now.
+
+        Raises:
+            FloatingPointError: a weight is not finite.
+            CheckpointError: the checkpoint cannot be written.
+        """
+        if self.folder is None:
+            return
+        step = len(history.steps)
+        weights = [weight.detach() for weight in self.model.parameters() if weight.is_floating_point()]
+        if not math.isfinite(whole(nn.utils.get_total_norm(weights))):
+            raise FloatingPointError(
+                f"step {step}: a weight is not finite, so no checkpoint is written. Lower the learning rate."
+            )
+        save(self.folder, step, lambda place: self._write(place, history))
+
+    def _write(self, place: Path, history: History) -> None:
+        self.accelerator.save_state(place)
+        if (state := self.steps.state()) is not None:
+            torch.save(state, place / self.data_file)
+        if self.accelerator.is_main_process:
+            run = {"conditions": self.conditions, "history": asdict(history)}
+            (place / "run.json").write_text(json.dumps(run), encoding="utf-8")
+
+    def load(self) -> History:
+        """Go on from the newest intact checkpoint, if there is one. All processes call it.
+
+        Returns:
+            The history up to there; an empty one if there is no checkpoint.
+
+        Raises:
+            CheckpointError: it is of another run or model, or all checkpoints are damaged.
+        """
+        if self.folder is None:
+            return History()
+        path = together(lambda: newest(self.folder), main_only=True)
+        if path is None:
+            return History()
+        run = json.loads((path / "run.json").read_bytes())
+        self._compare(path, run["conditions"])
+        try:
+            self.accelerator.load_state(path)
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise CheckpointError(
+                f"The checkpoint {path} is of another model: {error} "
+                "Give another checkpoint_folder, or delete this one."
+            ) from error
+        history = History(**run["history"])
+        file = path / self.data_file
+        state = torch.load(file, weights_only=True) if file.exists() else None
+        self.steps.go_on(len(history.steps), state)
+        if self.accelerator.is_main_process and os.environ.get("BOOK_BUILD") != "1":
+            print(f"Going on from {path}", file=sys.stderr)
+        return history
+
+    def _compare(self, path: Path, then: Mapping[str, object]) -> None:
+        now = self.conditions
+        differences = [
+            f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
+            for name in {**then, **now}
+            if then.get(name) != now.get(name)
+        ]
+        if differences:
+            raise CheckpointError(
+                f"The checkpoint {path} is of a run with other settings or data: {'; '.join(differences)}. "
+                "Go on with the former ones, or give another checkpoint_folder."
+            )
 
 
 def save(folder: Path, step: int, write: Callable[[Path], object]) -> Path:

@@ -76,8 +76,9 @@ class Recorder:
                 raise ValueError(f"step {step}: its batches have no items, so there is no mean loss")
             loss = loss_sum / num_items
             if not math.isfinite(loss) or not (math.isfinite(norm) or self._may_overflow()):
+                weights = _weights(len(learning_rates) - i)
                 raise FloatingPointError(
-                    f"step {step}: the loss is {loss}, the norm of its gradient {norm}. {_weights(len(learning_rates) - i)} "
+                    f"step {step}: the loss is {loss}, the norm of its gradient {norm}. {weights} "
                     f"Look at the batch, or lower the learning rate (now {learning_rate:.3g})."
                 )
             record = {"step": step, "loss": loss, "learning_rate": learning_rate}

@@ -71,7 +71,7 @@ def accumulation_steps(settings: Settings) -> int:
 def _check_environment(settings: Settings) -> None:
     for engine in ("DEEPSPEED", "MEGATRON_LM"):
         if _is_on(f"ACCELERATE_USE_{engine}"):
-            raise ValueError(f"the launcher asks for {engine}, which this loop does not know: use DDP or FSDP2")
+            raise ValueError(f"the launcher asks for {engine}, which is unknown here: use DDP or FSDP2")
     launched = os.environ.get("ACCELERATE_MIXED_PRECISION")
     if launched not in (None, *PRECISIONS):
         raise ValueError(f"the launcher asks for mixed precision {launched!r}; possible are {PRECISIONS}")
@@ -83,8 +83,8 @@ def _check_environment(settings: Settings) -> None:
     launched = os.environ.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS")
     if launched and settings.accumulation_steps not in (None, int(launched)):
         raise ValueError(
-            f"the settings have accumulation_steps={settings.accumulation_steps}, the launcher has {launched}: "
-            "leave one of them out"
+            f"the settings have accumulation_steps={settings.accumulation_steps}, "
+            f"the launcher has {launched}: leave one of them out"
         )
 
 
@@ -93,9 +93,9 @@ def _check_engine(accelerator: Accelerator) -> None:
     started = int(os.environ.get("WORLD_SIZE", "1"))
     if started != accelerator.num_processes:
         raise ValueError(
-            f"the launcher has started {started} processes, but Accelerate sees {accelerator.num_processes}, so "
-            "that each would train for itself: on processors set ACCELERATE_USE_CPU=true for the launcher, and "
-            "call `setup` or `Accelerator()` before all else"
+            f"the launcher has started {started} processes, but Accelerate sees {accelerator.num_processes}, "
+            "so that each would train for itself: on processors set ACCELERATE_USE_CPU=true for the "
+            "launcher, and call `setup` or `Accelerator()` before all else"
         )
     if _is_on("ACCELERATE_USE_FSDP") and kind != DistributedType.FSDP:
         raise ValueError(
@@ -105,11 +105,11 @@ def _check_engine(accelerator: Accelerator) -> None:
     if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
         raise ValueError("the launcher asks for the first version of FSDP: set fsdp_version to 2")
     if kind not in _KINDS:
-        raise ValueError(f"the launcher asks for {kind.value}, which this loop does not know: use DDP or FSDP2")
+        raise ValueError(f"the launcher asks for {kind.value}, which is unknown here: use DDP or FSDP2")
     if accelerator.parallelism_config and accelerator.parallelism_config.non_data_parallel_size > 1:
         raise ValueError(
-            "the launcher asks for tensor, context or sequence parallelism, which this loop does not know: "
-            "set their sizes to 1"
+            "the launcher asks for tensor, context or sequence parallelism, which is unknown here: "
+            "set the sizes to 1"
         )
     if accelerator.mixed_precision == "fp16" and device.type == "cpu":
         raise ValueError("mixed precision 'fp16' needs a graphics card, and this is a processor: use 'bf16'")
@@ -167,6 +167,18 @@ def ties(model: nn.Module) -> set[frozenset[str]]:
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), set()).add(name)
     return {frozenset(several) for several in names.values() if len(several) > 1}
+
+
+def whole(number: torch.Tensor) -> torch.Tensor:
+    """Give a number of which FSDP has left a part in each process.
+
+    Args:
+        number: such as the norm of a gradient, of shape ().
+
+    Returns:
+        The number, the same in all processes.
+    """
+    return number.full_tensor() if hasattr(number, "full_tensor") else number
 
 
 def together(action: Callable[[], Any], *, main_only: bool = False) -> Any:

@@ -10,8 +10,6 @@ the same script runs on a laptop, and on several machines with graphics cards th
 """
 
 import contextlib
-import json
-import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,18 +24,16 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
 from tqdm.auto import tqdm
 
-from chapters_src.training import checkpoints
-from chapters_src.training.checkpoints import CheckpointError
+from chapters_src.training.checkpoints import RunCheckpoints
 from chapters_src.training.history import History, Recorder
 from chapters_src.training.launch import (
     accelerator_for,
     accumulation_steps,
     kept_generators,
     prepared,
-    ties,
-    together,
+    whole,
 )
-from chapters_src.training.order import Step, Steps, Stream, steps_of
+from chapters_src.training.order import Step, steps_of
 from chapters_src.training.settings import Settings, learning_rate_at
 
 ComputeLoss = Callable[[nn.Module, Any], torch.Tensor]
@@ -110,14 +106,14 @@ def train(
     _check(model, batches, settings, evaluate, checkpoint_folder)
     with accelerator_for(settings) as accelerator, kept_generators():
         set_seed(settings.seed, device_specific=True)  # Another dropout in each process.
-        optimizers = list(make_optimizers(model)) if make_optimizers else [_adamw(model, settings, accelerator)]
+        optimizers = make_optimizers(model) if make_optimizers else [_adamw(model, settings, accelerator)]
         base_rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
         steps = steps_of(batches, settings.seed, accumulation_steps(settings), settings.split_stream)
         total_steps = settings.max_steps or settings.num_epochs * steps.per_epoch
         log_every = settings.log_every or (1 if accelerator.device.type == "cpu" else 10)
         with prepared(accelerator, model, optimizers) as (wrapped, optimizers):
-            checkpoint = _Checkpoint(checkpoint_folder, accelerator, wrapped, steps, settings)
-            history = checkpoint.load()
+            checkpoints = RunCheckpoints(checkpoint_folder, accelerator, wrapped, steps, settings)
+            history = checkpoints.load()
             recorder = Recorder(history, accelerator)
             wrapped.train()
             wrapped.zero_grad()
@@ -128,7 +124,7 @@ def train(
                     accelerator, wrapped, batches_of_step, compute_loss, count_items
                 )
                 norm = accelerator.clip_grad_norm_(wrapped.parameters(), settings.max_grad_norm)
-                recorder.note(learning_rate, loss_sum, _whole(norm), num_items)
+                recorder.note(learning_rate, loss_sum, whole(norm), num_items)
                 done = step + 1
                 evaluates = evaluate is not None and _is_due(done, settings.evaluate_every, total_steps)
                 saves = _is_due(done, settings.checkpoint_every, total_steps)
@@ -141,7 +137,7 @@ def train(
                     metrics = _evaluate(accelerator.unwrap_model(wrapped), evaluate)
                     history.evaluations.append({"step": done, **metrics})
                 if saves:
-                    checkpoint.save(history)
+                    checkpoints.save(history)
     model.eval()
     return history
 
@@ -195,11 +191,6 @@ def _set_learning_rates(
             group["lr"] = rate * factor
 
 
-def _whole(number: torch.Tensor) -> torch.Tensor:
-    """Give a number of which FSDP has left a part in each process."""
-    return number.full_tensor() if hasattr(number, "full_tensor") else number
-
-
 def _is_due(step: int, every: int, total_steps: int) -> bool:
     return step == total_steps or (every > 0 and step % every == 0)
 
@@ -226,109 +217,6 @@ def _progress(first_step: int, total_steps: int, steps: Iterable[Step]) -> Itera
     if is_watched and os.environ.get("BOOK_BUILD") != "1" and PartialState().is_main_process:
         numbers = tqdm(numbers, "training", total_steps, initial=first_step, unit="step")
     return zip(numbers, steps)  # noqa: B905  The steps have no end.
-
-
-class _Checkpoint:
-    """What a run leaves on the disk, and how it goes on from there. Without a folder nothing of it happens."""
-
-    def __init__(
-        self,
-        folder: str | Path | None,
-        accelerator: Accelerator,
-        model: nn.Module,
-        steps: Steps | Stream,
-        settings: Settings,
-    ) -> None:
-        self.folder = None if folder is None else Path(folder)
-        self.accelerator, self.model, self.steps = accelerator, model, steps
-        self.data_file = f"data_{accelerator.process_index}.pt"
-        if self.folder is not None:
-            self.conditions = json.loads(json.dumps(self._conditions(settings)))
-            accelerator.register_save_state_pre_hook(self._store_as_the_model_names_it)
-            accelerator.register_load_state_pre_hook(self._load_as_the_model_names_it)
-
-    def _store_as_the_model_names_it(
-        self, models: list[nn.Module], weights: list[dict[str, torch.Tensor]], folder: str
-    ) -> None:
-        """Leave out what DDP puts before each name, and all names but one of a tied tensor."""
-        for i, model in enumerate(map(self._bare, models[: len(weights)])):  # FSDP writes files of its own.
-            doubles = {name for names in ties(model) for name in sorted(names)[1:]}
-            weights[i] = {
-                name: tensor.contiguous()
-                for name, tensor in model.state_dict().items()
-                if name not in doubles
-            }
-
-    def _load_as_the_model_names_it(self, models: list[nn.Module], folder: str) -> None:
-        models[:] = map(self._bare, models)
-
-    def _bare(self, model: nn.Module) -> nn.Module:
-        return self.accelerator.unwrap_model(model, keep_torch_compile=False)
-
-    def _conditions(self, settings: Settings) -> dict[str, object]:
-        """Collect what has to be the same for the run to go on."""
-        return {
-            **{name: value for name, value in asdict(settings).items() if name != "log_every"},
-            "accumulation_steps": accumulation_steps(settings),
-            "mixed_precision": self.accelerator.mixed_precision,
-            "processes": self.accelerator.num_processes,
-            **self.steps.fingerprint(),
-        }
-
-    def save(self, history: History) -> None:
-        if self.folder is None:
-            return
-        step = len(history.steps)
-        weights = [weight.detach() for weight in self.model.parameters() if weight.is_floating_point()]
-        if not math.isfinite(_whole(nn.utils.get_total_norm(weights))):
-            raise FloatingPointError(
-                f"step {step}: a weight is not finite, so no checkpoint is written. Lower the learning rate."
-            )
-        checkpoints.save(self.folder, step, lambda place: self._write(place, history))
-
-    def _write(self, place: Path, history: History) -> None:
-        self.accelerator.save_state(place)
-        if (state := self.steps.state()) is not None:
-            torch.save(state, place / self.data_file)
-        if self.accelerator.is_main_process:
-            run = {"conditions": self.conditions, "history": asdict(history)}
-            (place / "run.json").write_text(json.dumps(run), encoding="utf-8")
-
-    def load(self) -> History:
-        if self.folder is None:
-            return History()
-        path = together(lambda: checkpoints.newest(self.folder), main_only=True)
-        if path is None:
-            return History()
-        run = json.loads((path / "run.json").read_bytes())
-        self._compare(path, run["conditions"])
-        try:
-            self.accelerator.load_state(path)
-        except (RuntimeError, ValueError, KeyError) as error:
-            raise CheckpointError(
-                f"The checkpoint {path} is of another model: {error} "
-                "Give another checkpoint_folder, or delete this one."
-            ) from error
-        history = History(**run["history"])
-        file = path / self.data_file
-        state = torch.load(file, weights_only=True) if file.exists() else None
-        self.steps.go_on(len(history.steps), state)
-        if self.accelerator.is_main_process and os.environ.get("BOOK_BUILD") != "1":
-            print(f"Going on from {path}", file=sys.stderr)
-        return history
-
-    def _compare(self, path: Path, then: Mapping[str, object]) -> None:
-        now = self.conditions
-        differences = [
-            f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
-            for name in {**then, **now}
-            if then.get(name) != now.get(name)
-        ]
-        if differences:
-            raise CheckpointError(
-                f"The checkpoint {path} is of a run with other settings or data: {'; '.join(differences)}. "
-                "Go on with the former ones, or give another checkpoint_folder."
-            )
 
 
 # Checks ---------------------------------------------------------------------------------------------------

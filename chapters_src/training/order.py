@@ -1,4 +1,4 @@
-"""Which batches each step of a run sees: the same ones whenever it is asked again, shared among the processes.
+"""Which batches each step of a run sees: the same whenever it is asked again, shared among the processes.
 
 Data with a length are read in an order that is drawn anew for each epoch, and that follows from the seed and
 the number of the epoch alone. A stream (an `IterableDataset`) comes in its own order, one batch at a time. In

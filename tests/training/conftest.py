@@ -1,4 +1,4 @@
-"""All tests here train on the processor, but for those of `test_cuda.py`, which start processes of their own."""
+"""All tests here train on the processor; those of `test_cuda.py` start processes of their own."""
 
 import pytest
 import torch

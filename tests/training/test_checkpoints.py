@@ -121,7 +121,7 @@ def test_a_device_without_room_is_an_error_whoever_writes(tmp_path, library):
             (place / "file").mkdir()
             safetensors.torch.save_file({"a": torch.ones(10_000)}, place / "file")
 
-    with pytest.raises(CheckpointError, match="After step 20 .*There is no earlier checkpoint"):
+    with pytest.raises(CheckpointError, match=r"After step 20 .*There is no earlier checkpoint"):
         checkpoints.save(tmp_path, 20, write)
     assert names(tmp_path) == []
 

@@ -1,4 +1,4 @@
-"""What a launcher sets is done or refused. (Two processes are in `test_two_processes.py`.)"""
+"""What a launcher sets is done or refused; two processes are in `test_two_processes.py`."""
 
 import pytest
 import torch
@@ -52,7 +52,11 @@ REFUSED = {
         {"mixed_precision": "bf16"},
         "mixed_precision='bf16', the launcher has 'no': launch with --mixed_precision bf16",
     ),
-    "an unknown precision": ({"ACCELERATE_MIXED_PRECISION": "fp8"}, {}, "mixed precision 'fp8'; possible are"),
+    "an unknown precision": (
+        {"ACCELERATE_MIXED_PRECISION": "fp8"},
+        {},
+        "mixed precision 'fp8'; possible are",
+    ),
     "fp16 on a processor": ({"ACCELERATE_MIXED_PRECISION": "fp16"}, {}, "'fp16' needs a graphics card"),
     "fp16 in the settings": ({}, {"mixed_precision": "fp16"}, "'fp16' needs a graphics card"),
     "other accumulation": (
@@ -82,7 +86,7 @@ def test_processes_that_do_not_know_of_each_other_are_refused(monkeypatch):
     """As `torchrun` starts them where there is no graphics card, and nobody says that this is meant."""
     monkeypatch.delenv("ACCELERATE_USE_CPU")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ValueError, match="has started 2 processes, but Accelerate sees 1.*USE_CPU=true"):
+    with pytest.raises(ValueError, match=r"has started 2 processes, but Accelerate sees 1.*USE_CPU=true"):
         run()
 
 

@@ -238,7 +238,9 @@ def test_bfloat16_is_used_when_asked_for_also_the_second_time():
 
 def test_bfloat16_learns_nearly_the_same():
     full, half = (
-        train(make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=20, mixed_precision=kind))
+        train(
+            make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=20, mixed_precision=kind)
+        )
         for kind in ("no", "bf16")
     )
     assert losses(half) == pytest.approx(losses(full), rel=0.05) and losses(half) != losses(full)
@@ -268,7 +270,9 @@ def test_other_optimizers_share_the_schedule():
 def test_betas_and_lowest_rate_reach_the_optimizer(monkeypatch):
     made = []
     adamw = torch.optim.AdamW
-    monkeypatch.setattr(torch.optim, "AdamW", lambda *args, **options: made.append(args) or adamw(*args, **options))
+    monkeypatch.setattr(
+        torch.optim, "AdamW", lambda *args, **options: made.append(args) or adamw(*args, **options)
+    )
     changed = Settings(learning_rate=0.1, max_steps=4, betas=(0.5, 0.6), min_learning_rate=0.08)
     history = train(make_model(), make_batches(), compute_loss, changed)
     assert made[0][1:] == (0.1, (0.5, 0.6))
@@ -464,7 +468,9 @@ def test_of_a_damaged_checkpoint_the_one_before_is_used(tmp_path):
     with pytest.raises(Interrupted):
         run(tmp_path / "broken", stop_before=23)
     os.truncate(tmp_path / "broken" / "step-00000020" / "optimizer.bin", 1000)
-    with pytest.warns(UserWarning, match="step-00000020 is damaged .the content of optimizer.bin has changed"):
+    with pytest.warns(
+        UserWarning, match="step-00000020 is damaged .the content of optimizer.bin has changed"
+    ):
         again, found, num_batches = run(tmp_path / "broken")
     assert num_batches > 5 * 10
     assert found == expected and digest(again) == digest(model)
@@ -476,7 +482,9 @@ def test_other_settings_are_refused_and_named(tmp_path):
         run(tmp_path, learning_rate=0.03, seed=1)
     assert "learning_rate was 0.02 and is 0.03; seed was 0 and is 1." in str(caught.value)
     assert "checkpoint_folder" in str(caught.value)
-    with pytest.raises(CheckpointError, match="examples was 37 and is 30; batches was 10 and is 8; hash of the data was"):
+    with pytest.raises(
+        CheckpointError, match="examples was 37 and is 30; batches was 10 and is 8; hash of the data was"
+    ):
         train(
             make_model(), make_batches(num_examples=30), compute_loss, settings(), evaluate=evaluate,
             checkpoint_folder=tmp_path,
@@ -492,7 +500,9 @@ def other_data():
 @pytest.mark.parametrize("batches", [other_data(), make_batches(shuffle=False)], ids=["values", "order"])
 def test_as_many_other_examples_or_another_order_are_refused(tmp_path, batches):
     run(tmp_path)
-    with pytest.raises(CheckpointError, match=r"settings or data: hash of the data was '\w+' and is '\w+'\. Go on"):
+    with pytest.raises(
+        CheckpointError, match=r"settings or data: hash of the data was '\w+' and is '\w+'\. Go on"
+    ):
         train(make_model(), batches, compute_loss, settings(), evaluate=evaluate, checkpoint_folder=tmp_path)
 
 
@@ -595,7 +605,7 @@ def test_with_longer_intervals_the_message_says_that_the_weights_are_spoiled():
         calls.append(batch)
         return compute_loss(model, batch) * (math.nan if len(calls) == 3 else 1)
 
-    with pytest.raises(FloatingPointError, match="step 3: the loss is nan.*2 steps ago.*last checkpoint"):
+    with pytest.raises(FloatingPointError, match=r"step 3: the loss is nan.*2 steps ago.*last checkpoint"):
         train(make_model(), make_batches(), spoiled, Settings(**PLAIN, max_steps=9, log_every=5))
 
 

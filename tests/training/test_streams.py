@@ -98,7 +98,7 @@ def run(data, folder=None, stop_before=None, model_seed=0, **changes):
 def test_each_pass_shows_each_item_once(stream):
     _, history, seen = run(STREAMS[stream](), max_steps=12)
     assert [len(batch) for batch in seen] == [4, 4, 4, 4, 4, 3] * 2
-    first, second = sum(seen[:6], []), sum(seen[6:], [])
+    first, second = ([*itertools.chain(*epoch)] for epoch in (seen[:6], seen[6:]))
     assert sorted(first) == sorted(second) == [*range(NUM_NUMBERS)]
     assert (first != second) == (stream != "library")
     assert history.steps[-1]["items"] == 2 * NUM_NUMBERS
@@ -111,7 +111,12 @@ def test_interrupted_and_gone_on_nothing_is_read_twice_or_left_out(tmp_path, str
     model, expected, all_seen = run(STREAMS[stream](), tmp_path / "through", **options)
     per_step = options.get("accumulation_steps", 1)
     with pytest.raises(Interrupted):
-        run(STREAMS[stream](), tmp_path / "broken", stop_before=stop_at_step * per_step + per_step - 1, **options)
+        run(
+            STREAMS[stream](),
+            tmp_path / "broken",
+            stop_before=stop_at_step * per_step + per_step - 1,
+            **options,
+        )
     torch.manual_seed(7), random.seed(7)
     again, found, seen = run(STREAMS[stream](), tmp_path / "broken", model_seed=5, **options)
     begins = per_step * 2 * (stop_at_step // 2)

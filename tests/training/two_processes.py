@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator, PartialState
 from small_run import compute_loss, digest, evaluate, make_batches, make_model, settings
-from test_streams import Numbers, loader
+from test_streams import Numbers
 from test_streams import run as run_stream
 from torch import nn
 from torch.distributed.fsdp import fully_shard
