@@ -47,6 +47,9 @@ def accelerator_for(settings: Settings) -> Iterator[Accelerator]:
     before = [(state, dict(state._shared_state)) for state in (AcceleratorState, GradientState)]
     for state, _ in before:
         state._reset_state()  # As the library's Trainer does.
+    if PartialState._shared_state.get("distributed_type") == DistributedType.FSDP:
+        # A former run's. Accelerate decides for FSDP only where it finds several cards, and nothing decided.
+        PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
     try:
         _check_environment(settings)
         accelerator = Accelerator(
@@ -134,8 +137,10 @@ def prepared(
         The model that the training calls, and the optimizers.
 
     Raises:
-        ValueError: Accelerate has separated parameters that were tied.
+        ValueError: the processes begin with other weights, and FSDP would mix them; or it has separated
+            parameters that were tied.
     """
+    _check_start(accelerator, model)
     tied = ties(model)
     before = {name: vars(model).pop(name) for name in _MARKS if name in vars(model)}
     if "forward" in before:
@@ -152,6 +157,18 @@ def prepared(
         for name in _MARKS:
             vars(model).pop(name, None)
         vars(model).update(before)
+
+
+def _check_start(accelerator: Accelerator, model: nn.Module) -> None:
+    """See to it that FSDP does not shard other weights in each process (DDP gives all the main one's)."""
+    if accelerator.is_fsdp2 and not accelerator.state.fsdp_plugin.cpu_ram_efficient_loading:
+        norm = whole(nn.utils.get_total_norm([parameter.detach() for parameter in model.parameters()]))
+        norms = gather_object([norm.item()])
+        if len(set(norms)) > 1:
+            raise ValueError(
+                f"under FSDP all processes have to begin with the same weights; their lengths are {norms}: "
+                "make the model after the same seed in each"
+            )
 
 
 def ties(model: nn.Module) -> set[frozenset[str]]:

@@ -13,7 +13,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +244,8 @@ def _check(
         if not settings.max_steps:
             raise ValueError("a stream has no length, so that its epochs cannot be counted: give max_steps")
         return
+    if not settings.split_stream:
+        raise ValueError("split_stream=False is for streams; these data have a length, and are shared out")
     if batches.batch_sampler is None:
         raise ValueError("batches need a batch_size, so that their order is known")
     if len(batches) == 0:

@@ -369,6 +369,10 @@ class Endless(IterableDataset):
         ({"batches": DataLoader(Endless()), "settings": Settings(**PLAIN, num_epochs=1)}, "give max_steps"),
         ({"batches": DataLoader([1, 2], batch_size=None)}, "need a batch_size"),
         ({"batches": make_batches(generator=torch.Generator())}, "generator of its own"),
+        (
+            {"settings": Settings(**PLAIN, max_steps=2, split_stream=False)},
+            "split_stream=False is for streams",
+        ),
         ({"model": torch.nn.ReLU()}, "requires_grad"),
         ({"model": make_model().requires_grad_(False)}, "requires_grad"),
         ({"model": torch.inference_mode()(make_model)()}, "inference_mode.*no gradient reaches"),
