@@ -1,7 +1,11 @@
 """What a launcher (`accelerate launch`, `torchrun`) sets, and the `Accelerator` that a run makes of it.
 
 Everything that a launcher can ask for is done or refused with an error that says so; nothing is passed over.
-Without a launcher there is one process, and the device is the one that Accelerate finds.
+Without a launcher there is one process, and the device is the one that Accelerate finds. With one:
+
+    accelerate launch --multi_gpu --mixed_precision bf16 script.py
+    accelerate launch --use_fsdp --fsdp_version 2 --fsdp_cpu_ram_efficient_loading false script.py
+    ACCELERATE_USE_CPU=true torchrun --nproc-per-node 2 script.py
 """
 
 import contextlib
@@ -100,6 +104,10 @@ def _check_engine(accelerator: Accelerator) -> None:
             "so that each would train for itself: on processors set ACCELERATE_USE_CPU=true for the "
             "launcher, and call `setup` or `Accelerator()` before all else"
         )
+    # Of processes on processors `accelerate launch --num_processes` starts only one, unless MPI does it.
+    is_told_of_others = {"ACCELERATE_MIXED_PRECISION", "MASTER_ADDR"} <= os.environ.keys()
+    if is_told_of_others and "WORLD_SIZE" not in os.environ and accelerator.num_processes == 1:
+        raise ValueError("the launcher was asked for several processes and has started one: use `torchrun`")
     if _is_on("ACCELERATE_USE_FSDP") and kind != DistributedType.FSDP:
         raise ValueError(
             f"the launcher asks for FSDP, but Accelerate would not shard {accelerator.num_processes} "

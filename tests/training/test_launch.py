@@ -65,6 +65,11 @@ REFUSED = {
         "accumulation_steps=2, the launcher has 3",
     ),
     "sharding": ({"ACCELERATE_USE_FSDP": "true"}, {}, "FSDP, but Accelerate would not shard 1 process"),
+    "processes that were not started": (  # accelerate launch --cpu --num_processes 2
+        {"ACCELERATE_MIXED_PRECISION": "no", "MASTER_ADDR": "127.0.0.1"},
+        {},
+        "asked for several processes and has started one",
+    ),
     "DeepSpeed": ({"ACCELERATE_USE_DEEPSPEED": "true"}, {}, "asks for DEEPSPEED"),
     "Megatron": ({"ACCELERATE_USE_MEGATRON_LM": "true"}, {}, "asks for MEGATRON_LM"),
 }
