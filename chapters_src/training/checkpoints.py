@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from chapters_src.training.history import History
-from chapters_src.training.launch import accumulation_steps, ties, together, whole
+from chapters_src.training.launch import accumulation_steps, together, whole
 from chapters_src.training.order import Steps, Stream
 from chapters_src.training.settings import Settings
 
@@ -71,11 +71,12 @@ class RunCheckpoints:
     ) -> None:
         """Leave out what DDP puts before each name, and all names but one of a tied tensor."""
         for i, model in enumerate(map(self._bare, models[: len(weights)])):  # FSDP writes files of its own.
-            doubles = {name for names in ties(model) for name in sorted(names)[1:]}
+            state = model.state_dict(keep_vars=True)
+            names = {id(tensor): name for name, tensor in reversed(state.items())}  # The first name of each.
             weights[i] = {
-                name: tensor.contiguous()
-                for name, tensor in model.state_dict().items()
-                if name not in doubles
+                name: tensor.detach().contiguous()
+                for name, tensor in state.items()
+                if names[id(tensor)] == name
             }
 
     def _load_as_the_model_names_it(self, models: list[nn.Module], folder: str) -> None:

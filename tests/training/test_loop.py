@@ -569,9 +569,11 @@ class Tied(torch.nn.Module):
         torch.manual_seed(seed)
         self.a, self.b = torch.nn.Linear(6, 6), torch.nn.Linear(6, 6)
         self.b.weight = self.a.weight
+        self.register_buffer("scale", torch.ones(()))
+        self.b.register_buffer("same_scale", self.scale)
 
     def forward(self, inputs):
-        return self.b(self.a(inputs))
+        return self.b(self.a(inputs)) * self.scale
 
 
 def test_tied_weights_are_stored_once_without_a_warning(tmp_path, capfd):
@@ -582,7 +584,7 @@ def test_tied_weights_are_stored_once_without_a_warning(tmp_path, capfd):
         train(model, make_batches(), compute_loss, Settings(**PLAIN, max_steps=3), checkpoint_folder=tmp_path)
     assert digest(first) == digest(second) and second.a.weight is second.b.weight
     with safetensors.safe_open(tmp_path / "step-00000003" / "model.safetensors", "pt") as file:
-        assert sorted(file.keys()) == ["a.bias", "a.weight", "b.bias"]
+        assert sorted(file.keys()) == ["a.bias", "a.weight", "b.bias", "scale"]
     assert "shared" not in capfd.readouterr().err
 
 
