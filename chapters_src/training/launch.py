@@ -145,9 +145,11 @@ def prepared(
         The model that the training calls, and the optimizers.
 
     Raises:
-        ValueError: the processes begin with other weights, and FSDP would mix them; or it has separated
-            parameters that were tied.
+        ValueError: FSDP would mix the weights of processes that begin with other ones, or has separated
+            parameters that were tied, or there are several optimizers under it.
     """
+    if accelerator.is_fsdp2 and len(optimizers) > 1:
+        raise ValueError(f"{len(optimizers)} optimizers: under FSDP Accelerate can store one only")
     _check_start(accelerator, model)
     tied = ties(model)
     before = {name: vars(model).pop(name) for name in _MARKS if name in vars(model)}
