@@ -250,9 +250,9 @@ class KeyValueCache:
 class _Attention(nn.Module):
     """What self-attention and cross-attention share: the heads, what they average, and the output."""
 
-    def __init__(
-        self, d_model: int, num_heads: int, num_key_value_heads: int | None, bias: bool, dropout: float
-    ) -> None:
+    output: nn.Linear
+
+    def __init__(self, d_model: int, num_heads: int, num_key_value_heads: int | None, dropout: float) -> None:
         super().__init__()
         groups = num_heads if num_key_value_heads is None else num_key_value_heads
         if num_heads < 1 or groups < 1 or d_model % num_heads or num_heads % groups:
@@ -262,7 +262,6 @@ class _Attention(nn.Module):
             )
         self.d_model, self.num_heads, self.num_key_value_heads = d_model, num_heads, groups
         self.head_dim = d_model // num_heads
-        self.output = nn.Linear(d_model, d_model, bias=bias)
         self.dropout = dropout
         self._record: list[Tensor] | None = None
 
@@ -321,9 +320,10 @@ class MultiHeadAttention(_Attention):
         bias: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__(d_model, num_heads, num_key_value_heads, bias, dropout)
+        super().__init__(d_model, num_heads, num_key_value_heads, dropout)
         rows = (num_heads + 2 * self.num_key_value_heads) * self.head_dim
         self.query_key_value = nn.Linear(d_model, rows, bias=bias)
+        self.output = nn.Linear(d_model, d_model, bias=bias)
 
     def forward(
         self,
@@ -378,9 +378,10 @@ class CrossAttention(_Attention):
         bias: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__(d_model, num_heads, num_key_value_heads, bias, dropout)
+        super().__init__(d_model, num_heads, num_key_value_heads, dropout)
         self.query = nn.Linear(d_model, d_model, bias=bias)
         self.key_value = nn.Linear(d_model, 2 * self.num_key_value_heads * self.head_dim, bias=bias)
+        self.output = nn.Linear(d_model, d_model, bias=bias)
 
     def forward(
         self, hidden_states: Tensor, memory: Tensor | tuple[Tensor, Tensor], memory_mask: Tensor | None

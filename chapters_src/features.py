@@ -48,8 +48,8 @@ def extract(
     """Turn texts into one vector per layer.
 
     Args:
-        model: a body of the Transformers library that can return `hidden_states`. It is put into evaluation
-            mode; nothing of it is trained.
+        model: one of the Transformers library, without a head, that can return `hidden_states`. It is put
+            into evaluation mode; nothing of it is trained.
         tokenizer: the one that belongs to the model.
         texts: N strings, none empty. One longer than the model's context is cut off there.
         pool: makes one vector of the vectors of a text: `mean_pool`, `first_token`, or a function of one's

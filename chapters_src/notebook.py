@@ -58,7 +58,8 @@ def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
     Returns:
         The device to compute on: what the environment variable `BOOK_DEVICE` names ("cpu", "cuda" or "mps").
         Without it the graphics card if PyTorch finds one, else the processor; always the processor where a
-        page of the book is made.
+        page of the book is made, and where a launcher such as `accelerate launch --cpu` asks for it. Where a
+        launcher has started several processes, each gets a graphics card of its own.
 
     Raises:
         RuntimeError: embedded resources are chosen, but huggingface_hub is imported already and would use
@@ -94,7 +95,8 @@ def _device() -> "torch.device":
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     chosen = os.environ.get("BOOK_DEVICE")
     if not chosen:
-        chosen = "cuda" if there["cuda"] and not _makes_a_page() else "cpu"
+        stays_off = _makes_a_page() or os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true")
+        chosen = "cuda" if there["cuda"] and not stays_off else "cpu"
     if chosen not in there:
         raise ValueError(f"BOOK_DEVICE is {chosen!r}; it can be {', '.join(map(repr, there))}, or not set.")
     if not there[chosen]:
@@ -105,7 +107,8 @@ def _device() -> "torch.device":
         )
     os.environ["BOOK_DEVICE"] = os.environ["KERAS_TORCH_DEVICE"] = chosen  # `claim` reads the first
     os.environ["ACCELERATE_USE_CPU"] = "true" if chosen == "cpu" else "false"
-    return torch.device(chosen)
+    place = os.environ.get("LOCAL_RANK")  # Set by launchers: the number of this process on this computer.
+    return torch.device(chosen, int(place)) if chosen == "cuda" and place else torch.device(chosen)
 
 
 def _set_environment(threads: int) -> None:

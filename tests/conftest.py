@@ -17,8 +17,16 @@ def pytest_collection_modifyitems(items):
     """Where tests run in several processes, those of a slow module share one, with what they prepare."""
     for item in items:
         is_slow = any(item.get_closest_marker(name) for name in ("slow", "site", "full"))
+        if item.get_closest_marker("cuda") and not _has_card():
+            item.add_marker(pytest.mark.skip(reason="needs a graphics card"))
         if is_slow and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def _has_card() -> bool:
+    import torch  # Here, because it takes seconds, and most tests do without it.
+
+    return torch.cuda.is_available()
 
 
 @pytest.fixture(scope="session")

@@ -146,7 +146,7 @@ def there(monkeypatch):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in devices)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in devices)
 
-    for variable in ("ACCELERATE_USE_CPU", "BOOK_BUILD", "BOOK_DEVICE", "KERAS_TORCH_DEVICE"):
+    for variable in ("ACCELERATE_USE_CPU", "BOOK_BUILD", "BOOK_DEVICE", "KERAS_TORCH_DEVICE", "LOCAL_RANK"):
         monkeypatch.setenv(variable, "")
     return fake
 
@@ -171,6 +171,25 @@ def test_a_page_is_made_on_the_processor_unless_asked(devices, environment, expe
     assert notebook._device() == torch.device(expected), "the first cell may be run again"
     assert os.environ["KERAS_TORCH_DEVICE"] == expected
     assert os.environ["ACCELERATE_USE_CPU"] == ("true" if expected == "cpu" else "false")
+
+
+@pytest.mark.parametrize(
+    ("devices", "environment", "expected"),
+    [
+        (["cuda"], {"LOCAL_RANK": "3"}, "cuda:3"),
+        ([], {"LOCAL_RANK": "3"}, "cpu"),
+        (["cuda"], {"LOCAL_RANK": "3", "ACCELERATE_USE_CPU": "True"}, "cpu"),  # accelerate launch --cpu
+        (["cuda"], {"LOCAL_RANK": "3", "ACCELERATE_USE_CPU": "False"}, "cuda:3"),
+        (["cuda"], {"ACCELERATE_USE_CPU": "true", "BOOK_DEVICE": "cuda"}, "cuda"),
+    ],
+)
+def test_under_a_launcher_each_process_takes_its_own_card(devices, environment, expected, there, monkeypatch):
+    there(*devices)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert notebook._device() == torch.device(expected)
+    assert notebook._device() == torch.device(expected), "the first cell may be run again"
+    assert os.environ["BOOK_DEVICE"] == expected.split(":")[0]
 
 
 @pytest.mark.parametrize(

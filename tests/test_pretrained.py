@@ -434,15 +434,18 @@ def test_bart_without_its_head_and_with_each_name_of_the_shared_embedding():
         assert same(from_library(body.config, fewer), converted(full))
 
 
-def test_marians_table_of_sines_is_not_read():
+def test_marians_table_of_sines_is_compared_and_not_copied():
     theirs = made(marian, 0)
     tensors = theirs.state_dict()
     tables = [name for name in tensors if "embed_positions" in name]
     assert len(tables) == 2
     without = {name: tensor for name, tensor in tensors.items() if name not in tables}
-    other = tensors | {name: torch.ones(3, 4) for name in tables}
-    for each in (without, other):
+    halved = tensors | {name: tensors[name].half() for name in tables}
+    for each in (without, halved):
         assert same(from_library(theirs.config, each), converted(theirs))
+    for name in tables:
+        with pytest.raises(ValueError, match=rf"not sinusoidal.*{name.removeprefix('model.')}"):
+            from_library(theirs.config, tensors | {name: tensors[name].flip(1)})
 
 
 def test_half_precision_becomes_float32():
@@ -511,8 +514,8 @@ def test_every_misshapen_tensor_is_named(kind):
     tensors = theirs.state_dict()
     for name in tensors:
         bare = name.removeprefix("transformer." if kind is gpt2 else "model.")
-        if bare.startswith("pooler") or (kind is marian and "embed_positions" in bare):
-            continue  # left out
+        if bare.startswith("pooler"):
+            continue
         longer = torch.cat([tensors[name], tensors[name][:1]])
         shape = ", ".join(map(str, longer.shape))
         with pytest.raises(ValueError) as error:

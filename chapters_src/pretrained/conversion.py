@@ -108,6 +108,7 @@ def _copy(model: nn.Module, config: PretrainedConfig, tensors: dict[str, Tensor]
                 place.detach().copy_(changed)
             elif not torch.equal(place.detach(), changed.to(place)):
                 problems.append(f"tied, so they should be equal, and are not: {present[0]} and {name}")
+    problems += _other_sinusoids(model, config.model_type, tensors)
     known = LEFT_OUT[config.model_type]
     for name in tensors.keys() - used:
         if not any(fnmatchcase(name, pattern) for pattern in known):
@@ -117,6 +118,21 @@ def _copy(model: nn.Module, config: PretrainedConfig, tensors: dict[str, Tensor]
             f"these weights do not fit the {config.model_type} model that the configuration describes:\n  "
             + "\n  ".join(sorted(problems))
         )
+
+
+def _other_sinusoids(model: nn.Module, model_type: str, tensors: Mapping[str, Tensor]) -> list[str]:
+    """Name tables of positions that a file has and that are not the sinusoids which ours computes."""
+    if model_type != "marian":
+        return []
+    problems = []
+    for side in ("encoder", "decoder"):
+        name, ours = f"{side}.embed_positions.weight", model.get_submodule(side).embedding.sinusoids
+        theirs = tensors.get(name, ours)
+        if theirs.shape != ours.shape:
+            problems.append(f"misshapen: {name} {tuple(theirs.shape)}, where {tuple(ours.shape)} is needed")
+        elif not torch.allclose(theirs.to(ours), ours, atol=0.01):  # In half precision there are 3 digits.
+            problems.append(f"not sinusoidal, so that ours cannot have it: {name}")
+    return problems
 
 
 def _computed(model: nn.Module) -> dict[str, Tensor]:

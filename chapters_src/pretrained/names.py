@@ -134,5 +134,5 @@ LEFT_OUT = {
     "gpt2": ("h.*.attn.bias", "h.*.attn.masked_bias"),  # The causal mask, in older files.
     "llama": ("layers.*.self_attn.rotary_emb.inv_freq",),  # A function of the configuration.
     "bart": ("encoder.version", "decoder.version", "shared.weight"),  # `shared` is used if it is shared.
-    "marian": ("shared.weight", "*.embed_positions.weight"),  # Sinusoids: a function of the configuration.
+    "marian": ("shared.weight", "*.embed_positions.weight"),  # Sinusoids: compared with ours, not copied.
 }

@@ -1,43 +1,63 @@
-"""The training loop. One step: gradients of one or several batches, clipping, AdamW.
+"""The training loop. One step: gradients of one or several batches, clipping, an update of the weights.
 
 The loss of a step is the mean over all its items (examples, or tokens), however they are spread over batches
-and processes. So each batch contributes the *sum* of its losses, and what is divided is the gradient, once,
-when the number of items is known. (The mean of the means of unequal batches would be something else.)
+and processes. So the items of a step are counted first, and the *sum* of each batch's losses is divided by
+that count before its gradient is taken. (The mean of the means of unequal batches would be something else.)
 
-It runs in one process, or in several that `accelerate launch` starts; these sum their gradients once a step.
+The loop says what a step is. How it is done belongs to Accelerate: where the model is, in which precision it
+computes, how processes exchange gradients (DDP), and how they share out the weights themselves (FSDP2). So
+the same script runs on a laptop, and on several machines with graphics cards that `accelerate launch` starts.
 """
 
-import math
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator, PartialState
-from accelerate.utils import gather_object, reduce, send_to_device
+from accelerate.utils import broadcast_object_list, send_to_device, set_seed
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
 from tqdm.auto import tqdm
 
-from chapters_src.training import checkpoints
-from chapters_src.training.history import History
-from chapters_src.training.order import batches_of_steps
-from chapters_src.training.processes import on_main_process, start_alike, sum_gradients
-from chapters_src.training.settings import Settings, learning_rate_at
-from chapters_src.training.state import (
-    generator_states,
+from chapters_src.training.checkpoints import RunCheckpoints
+from chapters_src.training.history import History, Recorder
+from chapters_src.training.launch import (
+    accelerator_for,
+    accumulation_steps,
     kept_generators,
-    pack,
-    seed_generators,
-    set_generator_states,
-    unpack,
+    prepared,
+    whole,
 )
+from chapters_src.training.order import Step, steps_of
+from chapters_src.training.settings import Settings, learning_rate_at
 
-ComputeLoss = Callable[[nn.Module, Any], tuple[torch.Tensor, int]]
+ComputeLoss = Callable[[nn.Module, Any], torch.Tensor]
+CountItems = Callable[[Any], int]
 Evaluate = Callable[[nn.Module], Mapping[str, float]]
+MakeOptimizers = Callable[[nn.Module], Sequence[torch.optim.Optimizer]]
+IGNORED = -100  # The label of what is no item, as in PyTorch's `cross_entropy`.
+
+
+def count_labels(batch: Mapping[str, torch.Tensor]) -> int:
+    """Count the items of a batch: its "labels" that are not -100.
+
+    Args:
+        batch: as the loader gives it.
+
+    Returns:
+        How many losses `compute_loss` will add up.
+
+    Raises:
+        ValueError: the batch has no "labels".
+    """
+    try:
+        return int((batch["labels"] != IGNORED).sum())
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError('the batches have no "labels": say with count_items how to count a batch') from error
 
 
 def train(
@@ -46,120 +66,128 @@ def train(
     compute_loss: ComputeLoss,
     settings: Settings,
     *,
+    count_items: CountItems = count_labels,
     evaluate: Evaluate | None = None,
+    make_optimizers: MakeOptimizers | None = None,
     checkpoint_folder: str | Path | None = None,
 ) -> History:
     """Train a model.
 
-    The global random generators are seeded for the run, and afterwards as they were before. The model is
-    trained where it is; with several processes each moves it to its own device.
+    The global random generators are seeded for the run, and afterwards as they were before.
 
     Args:
-        model: its parameters with `requires_grad` are trained, in place; it comes back in evaluation mode.
-        batches: of a data set with a length. With `shuffle=True` the order is another one in each epoch, and
-            follows from `settings.seed`; a sampler of one's own has to draw from PyTorch's global generator.
-        compute_loss: takes the model and a batch on its device, gives the sum of the losses of the batch's
-            items, with its graph, and the number of items.
+        model: its parameters with `requires_grad` are trained, in place. It comes back in evaluation mode, on
+            the device where it was trained; under FSDP it stays sharded.
+        batches: of data with a length, or of an `IterableDataset`, which has to give the same each time it is
+            gone through, and needs `max_steps`. With `shuffle=True` the order is another one in each epoch,
+            and follows from `settings.seed`; a sampler of one's own has to draw from global generators.
+        compute_loss: takes the model and a batch on its device, gives the *sum* of the losses of the batch's
+            items, with its graph. It has to call the model itself, not a part of it.
         settings: everything else.
-        evaluate: takes the model, in evaluation mode and under `torch.inference_mode`, gives metrics. What it
-            draws from the global generators does not change the training. Only the main process calls it.
-        checkpoint_folder: where the run keeps its checkpoints. If one is there, the run goes on from it, and
-            ends with the same weights as one without interruption. A finished run returns at once.
+        count_items: takes a batch as the loader gives it, and gives the number of its items.
+        evaluate: takes the model, in evaluation mode and without gradients, gives metrics. What it draws from
+            the global generators does not change the training. All processes call it; the main one's counts.
+        make_optimizers: takes the model, gives optimizers for its parameters, such as Muon for the matrices
+            and AdamW for the rest. The schedule scales the learning rate that each group begins with. Without
+            it: AdamW, with the learning rate, betas and weight decay of the settings.
+        checkpoint_folder: where the run keeps its checkpoints. If one is there, the run goes on from it; on a
+            processor it ends with the same bits as one without interruption. A finished run returns at once.
 
     Returns:
         What happened, from the first step on.
 
     Raises:
-        ValueError: nothing to train or to train with, or arguments that contradict each other.
-        FloatingPointError: a loss or a gradient is not finite. The weights are those of the step before.
+        ValueError: nothing to train or to train with, arguments that contradict each other or the launcher.
+        FloatingPointError: a loss or a gradient is not finite. With `log_every=1` the weights are those of
+            the step before; else the last checkpoint is the place to go on from.
         CheckpointError: a checkpoint cannot be written, or is one of another run.
     """
     _check(model, batches, settings, evaluate, checkpoint_folder)
-    processes = Accelerator()  # Reads what `accelerate launch` says; alone, there is one process.
-    if processes.num_processes > 1:
-        start_alike(model, processes.device)
-    optimizer = torch.optim.AdamW(_parameter_groups(model, settings.weight_decay), settings.learning_rate)
-    batches_per_step = settings.accumulation_steps * processes.num_processes
-    total_steps = settings.max_steps or settings.num_epochs * math.ceil(len(batches) / batches_per_step)
-    conditions = _conditions(batches, settings)
-    history = History()
-    with kept_generators():
-        seed_generators((settings.seed + processes.process_index) % 2**32)
-        if checkpoint_folder is not None:
-            history = _resume(Path(checkpoint_folder), model, optimizer, conditions)
-        model.train()
-        first_step = len(history.steps)
-        per_step = batches_of_steps(batches, settings.seed, batches_per_step, first_step)
-        for step in _progress(first_step, total_steps):
-            learning_rate = learning_rate_at(step, total_steps, settings)
-            loss, gradient_norm, num_items = _take_step(
-                model, optimizer, next(per_step), compute_loss, settings, learning_rate, step + 1
-            )
-            num_items += history.steps[-1]["items"] if history.steps else 0
-            record = {"step": step + 1, "loss": loss, "learning_rate": learning_rate}
-            history.steps.append({**record, "gradient_norm": gradient_norm, "items": num_items})
-            if evaluate is not None and _is_due(step + 1, settings.evaluate_every, total_steps):
-                history.evaluations.append({"step": step + 1, **_evaluate(model, evaluate)})
-            if checkpoint_folder is not None and _is_due(step + 1, settings.checkpoint_every, total_steps):
-                _save(Path(checkpoint_folder), model, optimizer, history, conditions)
-    optimizer.zero_grad()
+    with accelerator_for(settings) as accelerator, kept_generators():
+        set_seed(settings.seed, device_specific=True)  # Another dropout in each process.
+        optimizers = make_optimizers(model) if make_optimizers else [_adamw(model, settings, accelerator)]
+        base_rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
+        steps = steps_of(batches, settings.seed, accumulation_steps(settings), settings.split_stream)
+        total_steps = settings.max_steps or settings.num_epochs * steps.per_epoch
+        log_every = settings.log_every or (1 if accelerator.device.type == "cpu" else 10)
+        with prepared(accelerator, model, optimizers) as (wrapped, optimizers):
+            checkpoints = RunCheckpoints(checkpoint_folder, accelerator, wrapped, steps, settings)
+            history = checkpoints.load()
+            recorder = Recorder(history, accelerator)
+            wrapped.train()
+            wrapped.zero_grad()
+            for step, batches_of_step in _progress(len(history.steps), total_steps, steps):
+                learning_rate = learning_rate_at(step, total_steps, settings)
+                _set_learning_rates(optimizers, base_rates, learning_rate / settings.learning_rate)
+                loss_sum, num_items = _take_gradients(
+                    accelerator, wrapped, batches_of_step, compute_loss, count_items
+                )
+                norm = accelerator.clip_grad_norm_(wrapped.parameters(), settings.max_grad_norm)
+                recorder.note(learning_rate, loss_sum, whole(norm), num_items)
+                done = step + 1
+                evaluates = evaluate is not None and _is_due(done, settings.evaluate_every, total_steps)
+                saves = _is_due(done, settings.checkpoint_every, total_steps)
+                if evaluates or saves or done % log_every == 0:
+                    recorder.read()  # Raises, before an update, if a number is not finite.
+                for optimizer in optimizers:
+                    optimizer.step()
+                    optimizer.zero_grad()
+                if evaluates:
+                    metrics = _evaluate(accelerator.unwrap_model(wrapped), evaluate)
+                    history.evaluations.append({"step": done, **metrics})
+                if saves:
+                    checkpoints.save(history)
     model.eval()
     return history
 
 
-def _take_step(
+def _take_gradients(
+    accelerator: Accelerator,
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    batches: Iterable[Any],
+    batches: Step,
     compute_loss: ComputeLoss,
-    settings: Settings,
-    learning_rate: float,
-    step: int,
-) -> tuple[float, float, int]:
-    """Update the weights once. Returns the mean loss, the norm of its gradient, and the number of items."""
-    device = next(model.parameters()).device
-    bf16 = settings.mixed_precision == "bf16"
-    optimizer.zero_grad()
-    loss_sum, num_items = 0.0, 0
-    for batch in batches:
-        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            loss, items = compute_loss(model, send_to_device(batch, device))
-        if loss.ndim != 0 or items < 0:
-            raise ValueError(f"compute_loss gave {tuple(loss.shape)} and {items}: not one sum and a count")
-        loss.backward()
-        loss_sum, num_items = loss_sum + loss.item(), num_items + int(items)
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    if PartialState().num_processes > 1:
-        sum_gradients(parameters)
-        sums = torch.tensor([loss_sum, num_items], dtype=torch.float64, device=device)
-        loss_sum, num_items = reduce(sums, "sum").tolist()
-    if num_items == 0:
-        raise ValueError(
-            f"step {step}: compute_loss counted no items in its batches, so there is no mean loss"
-        )
-    for parameter in parameters:
-        if parameter.grad is not None:
-            parameter.grad /= num_items
-    loss_mean = loss_sum / num_items
-    norm = float(nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm))
-    if not (math.isfinite(loss_mean) and math.isfinite(norm)):
-        raise FloatingPointError(
-            f"step {step}: the loss is {loss_mean}, the norm of its gradient {norm}. The weights are those "
-            f"of the step before. Look at the batch, or lower the learning rate (now {learning_rate:.3g})."
-        )
-    for group in optimizer.param_groups:
-        group["lr"] = learning_rate
-    optimizer.step()
-    return loss_mean, norm, int(num_items)
+    count_items: CountItems,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Leave the gradient of a step's mean loss in the parameters.
+
+    Returns the sum of the losses of this process, and the number of items of all. Both stay on the device.
+    """
+    counts = [weight * int(count_items(batch)) for batch, weight in batches]
+    if min(counts) < 0:
+        raise ValueError(f"count_items gave {min(counts)}")
+    num_items = accelerator.reduce(torch.tensor(sum(counts), device=accelerator.device), "sum")
+    # Accelerate takes the mean over the processes, so that their number has to be multiplied in.
+    scale = accelerator.num_processes / num_items.clamp(min=1)
+    loss_sum = torch.zeros((), device=accelerator.device)
+    for number, (batch, weight) in enumerate(batches, start=1):
+        is_last = number == len(batches)  # Processes exchange gradients in the last backward pass only.
+        with contextlib.nullcontext() if is_last else accelerator.no_sync(model):
+            loss = compute_loss(model, send_to_device(batch, accelerator.device, non_blocking=True))
+            if not isinstance(loss, torch.Tensor) or loss.ndim != 0:
+                shape = tuple(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
+                raise ValueError(f"compute_loss gave {shape}: not one sum of losses, a tensor of shape ()")
+            accelerator.backward(weight * scale * loss)
+        loss_sum += weight * loss.detach()
+    return loss_sum, num_items
 
 
-def _parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+def _adamw(model: nn.Module, settings: Settings, accelerator: Accelerator) -> torch.optim.Optimizer:
     """Let matrices decay, but not vectors: those are biases, and the gains of norms."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    return [
-        {"params": [parameter for parameter in trained if parameter.ndim >= 2], "weight_decay": weight_decay},
-        {"params": [parameter for parameter in trained if parameter.ndim < 2], "weight_decay": 0.0},
+    groups = [
+        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": settings.weight_decay},
+        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
     ]
+    fused = accelerator.device.type in ("cpu", "cuda")  # One pass over the weights instead of several.
+    return torch.optim.AdamW(groups, settings.learning_rate, settings.betas, fused=fused)
+
+
+def _set_learning_rates(
+    optimizers: Sequence[torch.optim.Optimizer], base_rates: list[list[float]], factor: float
+) -> None:
+    for optimizer, rates in zip(optimizers, base_rates, strict=True):
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate * factor
 
 
 def _is_due(step: int, every: int, total_steps: int) -> bool:
@@ -167,64 +195,27 @@ def _is_due(step: int, every: int, total_steps: int) -> bool:
 
 
 def _evaluate(model: nn.Module, evaluate: Evaluate) -> dict[str, float]:
-    def action() -> dict[str, float]:
-        modes = [(module, module.training) for module in model.modules()]
-        model.eval()
-        with kept_generators(), torch.inference_mode():
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with kept_generators(), torch.no_grad():
             metrics = {name: float(value) for name, value in evaluate(model).items()}
+    finally:
         for module, training in modes:
             module.training = training
-        return metrics
-
-    metrics = on_main_process(action)
     if "step" in metrics:
         raise ValueError("a metric is called 'step', which is the name of the number of the step: rename it")
-    return metrics
+    return broadcast_object_list([metrics])[0]
 
 
-def _progress(first_step: int, total_steps: int) -> Iterable[int]:
+def _progress(first_step: int, total_steps: int, steps: Iterable[Step]) -> Iterable[tuple[int, Step]]:
     """Count the steps, with a bar where somebody may be watching."""
+    numbers: Iterable[int] = range(first_step, total_steps)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     is_watched = sys.stderr.isatty() or getattr(shell, "kernel", None) is not None
-    if not is_watched or os.environ.get("BOOK_BUILD") == "1" or not PartialState().is_main_process:
-        return range(first_step, total_steps)
-    return tqdm(range(first_step, total_steps), "training", total_steps, initial=first_step, unit="step")
-
-
-# Checkpoints ----------------------------------------------------------------------------------------------
-
-
-def _conditions(batches: DataLoader, settings: Settings) -> dict[str, object]:
-    """Collect what has to be the same for a run to go on."""
-    data = {"examples": len(batches.dataset), "batches": len(batches)}
-    return {**asdict(settings), **data, "processes": PartialState().num_processes}
-
-
-def _resume(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, conditions: dict[str, object]
-) -> History:
-    path = on_main_process(lambda: checkpoints.newest(folder))
-    if path is None:
-        return History()
-    history, generators = unpack(path, model, optimizer, conditions)
-    set_generator_states(generators[PartialState().process_index])
-    if PartialState().is_main_process and os.environ.get("BOOK_BUILD") != "1":
-        print(f"Going on from {path}", file=sys.stderr)
-    return history
-
-
-def _save(
-    folder: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    history: History,
-    conditions: dict[str, object],
-) -> None:
-    generators = gather_object([generator_states()])
-    step = len(history.steps)
-    on_main_process(
-        lambda: checkpoints.save(folder, step, pack(model, optimizer, history, conditions, generators))
-    )
+    if is_watched and os.environ.get("BOOK_BUILD") != "1" and PartialState().is_main_process:
+        numbers = tqdm(numbers, "training", total_steps, initial=first_step, unit="step")
+    return zip(numbers, steps)  # noqa: B905  The steps have no end.
 
 
 # Checks ---------------------------------------------------------------------------------------------------
@@ -249,10 +240,14 @@ def _check(
         raise ValueError(f"evaluate_every={settings.evaluate_every}, but no function evaluate is given")
     if settings.checkpoint_every and checkpoint_folder is None:
         raise ValueError(f"checkpoint_every={settings.checkpoint_every}, but no checkpoint_folder is given")
-    if isinstance(batches.dataset, IterableDataset) or batches.batch_sampler is None:
-        raise ValueError(
-            "batches need a data set with a length and a batch_size, so that their order is known"
-        )
+    if isinstance(batches.dataset, IterableDataset):
+        if not settings.max_steps:
+            raise ValueError("a stream has no length, so that its epochs cannot be counted: give max_steps")
+        return
+    if not settings.split_stream:
+        raise ValueError("split_stream=False is for streams; these data have a length, and are shared out")
+    if batches.batch_sampler is None:
+        raise ValueError("batches need a batch_size, so that their order is known")
     if len(batches) == 0:
         raise ValueError(f"the loader has no batches (its data set has {len(batches.dataset)} examples)")
     samplers = (batches.sampler, batches.batch_sampler, getattr(batches.batch_sampler, "sampler", None))

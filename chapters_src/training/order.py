@@ -1,62 +1,196 @@
-"""In which order a run sees its examples: drawn anew in each epoch, and the same whenever it is asked again.
+"""Which batches each step of a run sees: the same whenever it is asked again, shared among the processes.
 
-The order follows from the seed and the number of the epoch alone. So a run that goes on in the middle of an
-epoch sees what it has not seen yet, and several processes share one order.
+Data with a length are read in an order that is drawn anew for each epoch, and that follows from the seed and
+the number of the epoch alone. A stream (an `IterableDataset`) comes in its own order, one batch at a time. In
+both cases process r of n takes each n-th batch of a step, from the r-th on; so a step of two processes is a
+step of one that puts twice as many batches into it.
 """
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from accelerate import PartialState
-from torch.utils.data import DataLoader
+from accelerate.utils import set_seed
+from torch.utils.data import DataLoader, IterableDataset
+
+from chapters_src.training.launch import kept_generators
+
+# The batches of one process in one step. Weight 0: a stand-in that lets a process without a batch of its own
+# take part in the exchange of gradients.
+Step = list[tuple[Any, int]]
+_SAMPLES = 16  # Examples that tell one data set from another.
 
 
-def batches_of_steps(
-    loader: DataLoader, seed: int, batches_per_step: int, first_step: int
-) -> Iterator[Iterable[Any]]:
-    """Yield for each step, without end, the batches of it that belong to this process.
+def steps_of(loader: DataLoader, seed: int, accumulation_steps: int, split_stream: bool) -> "Steps | Stream":
+    """Make the steps of a run.
 
-    A step takes the next batches of the epoch's order, and process r of n each n-th of these from the r-th
-    on. Steps before the first are skipped without loading anything.
+    Args:
+        loader: of data with a length, or of a stream.
+        seed: of the order.
+        accumulation_steps: batches of each process in one step.
+        split_stream: a stream is the same in all processes, and shared out among them.
+
+    Returns:
+        An iterable of steps, without end, with `per_epoch`, `state`, `go_on` and `fingerprint`.
     """
-    processes = PartialState()
-    steps_per_epoch = math.ceil(len(loader) / batches_per_step)
-    first_epoch, skipped = divmod(first_step, steps_per_epoch)
-    for epoch in itertools.count(first_epoch):
-        order = _order(loader, seed, epoch)
-        starts = range(skipped * batches_per_step, len(order), batches_per_step)
-        mine = [
-            order[start : start + batches_per_step][processes.process_index :: processes.num_processes]
-            for start in starts
-        ]
-        loaded = iter(_with_order(loader, [*itertools.chain(*mine)], _seed_of(seed, epoch)))
-        for step in mine:
-            yield itertools.islice(loaded, len(step))
-        skipped = 0
+    if isinstance(loader.dataset, IterableDataset):
+        return Stream(loader, seed, accumulation_steps, split_stream)
+    return Steps(loader, seed, accumulation_steps)
 
 
-def _order(loader: DataLoader, seed: int, epoch: int) -> list[list[int]]:
-    """Draw the batches of an epoch, as positions in the data set."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(_seed_of(seed, epoch))
-        order = [list(batch) for batch in loader.batch_sampler]
-    if len(order) != len(loader):
-        raise ValueError(f"epoch {epoch + 1} has {len(order)} batches, but the loader says {len(loader)}")
-    return order
+class Steps:
+    """Steps over data with a length. An epoch that does not fill its last step ends with a smaller one."""
+
+    def __init__(self, loader: DataLoader, seed: int, accumulation_steps: int) -> None:
+        self.loader, self.seed, self.first_step = loader, seed, 0
+        self.processes = PartialState()
+        self.batches_per_step = accumulation_steps * self.processes.num_processes
+        self.per_epoch = math.ceil(len(loader) / self.batches_per_step)
+
+    def __iter__(self) -> Iterator[Step]:
+        first_epoch, skipped = divmod(self.first_step, self.per_epoch)
+        for epoch in itertools.count(first_epoch):
+            order = self._order(_seed_of(self.seed, epoch))
+            if len(order) != len(self.loader):
+                found = f"epoch {epoch + 1} has {len(order)} batches"
+                raise ValueError(f"{found}, but the loader says {len(self.loader)}")
+            starts = range(skipped * self.batches_per_step, len(order), self.batches_per_step)
+            shares = [self._share(order[start : start + self.batches_per_step]) for start in starts]
+            mine = [indices for share in shares for indices, _ in share]
+            loaded = iter(_like(self.loader, _seed_of(self.seed, epoch), batch_sampler=mine))
+            for share in shares:
+                yield [(next(loaded), weight) for _, weight in share]
+            skipped = 0
+
+    def go_on(self, step: int, state: None) -> None:
+        """Begin after so many steps; nothing of them is loaded."""
+        self.first_step = step
+
+    def state(self) -> None:
+        """Give what `go_on` needs besides the number of steps."""
+
+    def fingerprint(self) -> dict[str, object]:
+        """Describe the data: how many, and a hash of some examples, as one seed orders them."""
+        order = self._order(0)
+        some = np.linspace(0, len(order) - 1, _SAMPLES).astype(int)
+        with kept_generators():  # An example may be drawn at random.
+            set_seed(0)
+            sample = [self.loader.dataset[order[i][0]] for i in sorted({*some})]
+        counts = {"examples": len(self.loader.dataset), "batches": len(self.loader)}
+        return {**counts, "hash of the data": _hash(sample)}
+
+    def _order(self, seed: int) -> list[Any]:
+        """Draw the batches of an epoch, as positions in the data set."""
+        with kept_generators():
+            set_seed(seed)
+            return [list(batch) for batch in self.loader.batch_sampler]
+
+    def _share(self, step: list[Any]) -> Step:
+        own = step[self.processes.process_index :: self.processes.num_processes]
+        missing = math.ceil(len(step) / self.processes.num_processes) - len(own)
+        return [(indices, 1) for indices in own] + [(step[0], 0)] * missing
 
 
-def _with_order(loader: DataLoader, order: list[list[int]], seed: int) -> DataLoader:
-    """Make a loader that gives these batches. Its workers are seeded; it draws from no global generator."""
+class Stream:
+    """Steps over a stream. All steps are equally large: where the stream ends, it begins again."""
+
+    per_epoch = None
+
+    def __init__(self, loader: DataLoader, seed: int, accumulation_steps: int, is_shared: bool) -> None:
+        self.loader, self.seed = loader, seed
+        processes = PartialState()
+        self.rank, self.num_shares = (
+            (processes.process_index, processes.num_processes) if is_shared else (0, 1)
+        )
+        self.batches_per_step = accumulation_steps * self.num_shares
+        self.epoch = self.num_read = 0  # Batches of this epoch that were read, those of other processes too.
+        self.data_state: object = None
+
+    def __iter__(self) -> Iterator[Step]:
+        batches = self._batches()
+        while True:
+            step = enumerate(itertools.islice(batches, self.batches_per_step))
+            yield [(batch, 1) for i, batch in step if i % self.num_shares == self.rank]
+
+    def _batches(self) -> Iterator[Any]:
+        while True:
+            for batch in self._open():
+                self.num_read += 1
+                yield batch
+            if self.num_read == 0:
+                raise ValueError("the stream has no batches")
+            self.epoch, self.num_read = self.epoch + 1, 0
+
+    def _open(self) -> Iterator[Any]:
+        """Begin to read where the run is."""
+        data = self.loader.dataset
+        if hasattr(data, "set_epoch"):
+            data.set_epoch(self.epoch)
+        if self.data_state is not None:
+            data.load_state_dict(self.data_state)
+        batches = iter(_like(self.loader, _seed_of(self.seed, self.epoch)))
+        if self.data_state is None and self.num_read:
+            with kept_generators():
+                next(itertools.islice(batches, self.num_read - 1, None), None)
+        self.data_state = None
+        return batches
+
+    def go_on(self, step: int, state: dict[str, Any]) -> None:
+        """Begin where `state` was read: at once if the data set can, else by reading up to there."""
+        self.epoch, self.num_read, self.data_state = state["epoch"], state["read"], state["data_set"]
+
+    def state(self) -> dict[str, Any]:
+        """Give what `go_on` needs."""
+        data_state = self.loader.dataset.state_dict() if self._knows_its_place() else None
+        return {"epoch": self.epoch, "read": self.num_read, "data_set": data_state}
+
+    def fingerprint(self) -> dict[str, object]:
+        """Describe the data: a hash of the first batch, which is read once more for it."""
+        start = self.state()["data_set"]
+        with kept_generators():
+            set_seed(0)
+            found = {"hash of the data": _hash(next(self._open(), None))}
+        if start is not None:
+            self.loader.dataset.load_state_dict(start)
+        return found
+
+    def _knows_its_place(self) -> bool:
+        """Whether the data set's own state is exact. In a worker it is out of reach."""
+        data = self.loader.dataset
+        has_state = hasattr(data, "state_dict") and hasattr(data, "load_state_dict")
+        return has_state and self.loader.num_workers == 0 and not _has_shuffle_buffer(data)
+
+
+def _has_shuffle_buffer(data: object) -> bool:
+    """Whether it is a stream of the Datasets library that holds examples back, which its state leaves out."""
+    parts = [getattr(data, "_ex_iterable", None)]
+    for part in parts:
+        if "BufferShuffled" in type(part).__name__:
+            return True
+        inside = [getattr(part, "ex_iterable", None), *getattr(part, "ex_iterables", [])]
+        parts += [inner for inner in inside if inner is not None]
+    return False
+
+
+def _like(loader: DataLoader, seed: int, **order: Any) -> DataLoader:
+    """Make a loader like another. Its workers are seeded; it draws from no global generator."""
+    if not order:
+        order = {"batch_size": loader.batch_size}
+        if loader.batch_size is not None:
+            order["drop_last"] = loader.drop_last
     return DataLoader(
         loader.dataset,
-        batch_sampler=order,
+        **order,
         collate_fn=loader.collate_fn,
         num_workers=loader.num_workers,
+        prefetch_factor=loader.prefetch_factor,
+        multiprocessing_context=loader.multiprocessing_context,
         pin_memory=loader.pin_memory,
+        timeout=loader.timeout,
         worker_init_fn=loader.worker_init_fn,
         generator=torch.Generator().manual_seed(seed),
     )
@@ -64,3 +198,9 @@ def _with_order(loader: DataLoader, order: list[list[int]], seed: int) -> DataLo
 
 def _seed_of(seed: int, epoch: int) -> int:
     return int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
+
+
+def _hash(examples: object) -> str:
+    from datasets.fingerprint import Hasher  # Here, because only runs with checkpoints need it.
+
+    return Hasher.hash(examples)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 SCHEDULES = ("constant", "linear", "cosine")
-PRECISIONS = ("no", "bf16")
+PRECISIONS = ("no", "bf16", "fp16")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,45 +22,56 @@ class Settings:
     learning_rate: float  # The highest one of the run, after the warm-up.
     num_epochs: int = 0  # Passes over the data.
     max_steps: int = 0  # Steps, over as many passes as that takes.
-    weight_decay: float = 0.01  # Of matrices; biases and the gains of norms have none.
+    min_learning_rate: float = 0.0  # The one at which "linear" and "cosine" end.
     warmup: float = 0.0  # Share of the steps in which the learning rate rises from 0, from 0 to 1.
-    schedule: str = "linear"  # After the warm-up: "constant", or down to 0, "linear" or "cosine".
+    schedule: str = "linear"  # After the warm-up: "constant", or down, "linear" or "cosine".
+    weight_decay: float = 0.01  # Of matrices; biases and the gains of norms have none.
+    betas: tuple[float, float] = (0.9, 0.999)  # AdamW's: how long it remembers gradients and their squares.
     max_grad_norm: float = 1.0  # Longer gradients are scaled down to this length; math.inf: none are.
-    accumulation_steps: int = 1  # Batches of the loader that each process puts into one step.
-    mixed_precision: str = "no"  # "no", or "bf16": products of matrices with 8 significant bits.
+    accumulation_steps: int | None = None  # Batches of each process in one step; None: the launcher's, or 1.
+    mixed_precision: str | None = None  # "no", "bf16" or "fp16"; None: the launcher's, or "no".
+    split_stream: bool = True  # Share one stream out; False: each process brings a stream of its own.
     seed: int = 0  # Of the order of the examples, of dropout, and of all else drawn on the way.
+    log_every: int | None = None  # Steps between two looks at the losses; None: 1 on a processor, else 10.
     evaluate_every: int = 0  # Steps; 0: only at the end.
     checkpoint_every: int = 0  # Steps; 0: only at the end.
 
     def __post_init__(self) -> None:
-        counts = (
-            "num_epochs",
-            "max_steps",
-            "accumulation_steps",
-            "seed",
-            "evaluate_every",
-            "checkpoint_every",
-        )
-        for name in counts:
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 0:
-                raise ValueError(f"{name}={value!r} has to be a whole number, at least 0")
+        optional = ("accumulation_steps", "log_every")
+        for name in ("num_epochs", "max_steps", "seed", "evaluate_every", "checkpoint_every", *optional):
+            value, least = getattr(self, name), int(name in optional)
+            is_left_out = value is None and name in optional
+            if not is_left_out and (not isinstance(value, int) or value < least):
+                raise ValueError(f"{name}={value!r} has to be a whole number, at least {least}")
         if (self.num_epochs > 0) == (self.max_steps > 0):
             given = f"num_epochs={self.num_epochs}, max_steps={self.max_steps}"
             raise ValueError(f"{given}: exactly one of them has to be above 0")
         in_range = {
             "learning_rate": (0 < self.learning_rate < math.inf, "above 0"),
-            "weight_decay": (0 <= self.weight_decay < math.inf, "at least 0"),
+            "min_learning_rate": (
+                0 <= self.min_learning_rate <= self.learning_rate,
+                "from 0 to learning_rate",
+            ),
             "warmup": (0 <= self.warmup <= 1, "a share of the steps, from 0 to 1"),
             "schedule": (self.schedule in SCHEDULES, f"one of {SCHEDULES}"),
+            "weight_decay": (0 <= self.weight_decay < math.inf, "at least 0"),
+            "betas": (
+                len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas),
+                "two numbers, from 0 and below 1",
+            ),
             "max_grad_norm": (self.max_grad_norm > 0, "above 0; for no clipping math.inf"),
-            "accumulation_steps": (self.accumulation_steps >= 1, "at least 1"),
-            "mixed_precision": (self.mixed_precision in PRECISIONS, f"one of {PRECISIONS}"),
-            "seed": (self.seed < 2**32, "below 2**32"),
+            "mixed_precision": (
+                self.mixed_precision in (None, *PRECISIONS),
+                f"one of {PRECISIONS}, or None",
+            ),
+            "seed": (self.seed < 2**31, "below 2**31"),
         }
         for name, (is_good, rule) in in_range.items():
             if not is_good:
                 raise ValueError(f"{name}={getattr(self, name)!r} has to be {rule}")
+        if self.schedule == "constant" and self.min_learning_rate:
+            given = f"min_learning_rate={self.min_learning_rate}"
+            raise ValueError(f"{given} is never reached with the schedule 'constant': leave it out")
 
 
 def learning_rate_at(step: int, total_steps: int, settings: Settings) -> float:
@@ -72,7 +83,7 @@ def learning_rate_at(step: int, total_steps: int, settings: Settings) -> float:
     Args:
         step: from 0.
         total_steps: of the whole run.
-        settings: with `learning_rate`, `warmup` and `schedule`.
+        settings: with `learning_rate`, `min_learning_rate`, `warmup` and `schedule`.
 
     Returns:
         From 0 to `settings.learning_rate`.
@@ -91,7 +102,8 @@ def learning_rate_at(step: int, total_steps: int, settings: Settings) -> float:
         "linear": 1 - progress,
         "cosine": (1 + math.cos(math.pi * progress)) / 2,
     }
-    return settings.learning_rate * left[settings.schedule]
+    lowest = settings.min_learning_rate
+    return lowest + (settings.learning_rate - lowest) * left[settings.schedule]
 
 
 def best_precision(device: torch.device | str) -> str:
@@ -101,8 +113,9 @@ def best_precision(device: torch.device | str) -> str:
         device: as `setup` returned it.
 
     Returns:
-        "bf16" on a graphics card that computes with bfloat16 itself, else "no". (Some processors do, too: the
-        way to know is to time both.)
+        "bf16" on a graphics card that computes with bfloat16 itself, "fp16" on another, else "no". (Some
+        processors do bfloat16, too: the way to know is to time both.)
     """
-    is_cuda = torch.device(device).type == "cuda"
-    return "bf16" if is_cuda and torch.cuda.is_bf16_supported(including_emulation=False) else "no"
+    if torch.device(device).type != "cuda":
+        return "no"
+    return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"

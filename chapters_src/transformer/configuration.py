@@ -21,7 +21,7 @@ ACTIVATIONS = {
 class Config:
     """The shape of one stack of layers, and of the embedding under it.
 
-    The defaults are the parts of the first transformer (Vaswani et al., 2017,
+    The defaults are those of the first transformer (Vaswani et al., 2017,
     https://arxiv.org/abs/1706.03762), but for `norm_first`, which makes training steadier (chapter 08), and
     without its dropout.
 
@@ -32,7 +32,7 @@ class Config:
     d_model: int  # Width: numbers per token between the layers.
     num_layers: int  # Depth.
     num_heads: int  # Attention heads of a layer; each has d_model / num_heads numbers.
-    feed_forward_width: int  # Numbers per token inside the feed-forward part, mostly 4 * d_model.
+    feed_forward_width: int  # Numbers per token inside the feed-forward network, mostly 4 * d_model.
     vocab_size: int | None = None  # Entries of the vocabulary. None: a stack alone, which takes vectors.
     max_length: int | None = None  # Context: the most tokens of a sequence. None: likewise.
     num_key_value_heads: int | None = None  # Fewer than num_heads: neighboring queries share them.
@@ -46,13 +46,13 @@ class Config:
     # which are about as long as that root: they drown tokens that start small.
     embedding_norm: bool = False  # A norm between embedding and first layer, as BERT and BART have it.
     norm: str = "layer"  # "layer": LayerNorm; "rms": without mean and bias.
-    norm_first: bool = True  # Before each part, and once more at the end; else after each part.
+    norm_first: bool = True  # Before each sublayer, and once more at the end; else after each.
     norm_epsilon: float = 1e-5  # Added to the variance under the root.
-    activation: str = "relu"  # Of the feed-forward part: "relu", "gelu", "gelu_tanh" or "silu".
+    activation: str = "relu"  # Of the feed-forward network: "relu", "gelu", "gelu_tanh" or "silu".
     gated: bool = False  # Multiply the activation by a second projection; with "silu" that is SwiGLU.
-    bias: bool = True  # Whether the projections of attention and feed-forward part have one.
+    bias: bool = True  # Whether the projections of attention and feed-forward network have one.
     tie_weights: bool = True  # The language-model head uses the embedding's matrix.
-    dropout: float = 0.0  # In training: share of the outputs of embedding and parts that is dropped.
+    dropout: float = 0.0  # In training: share of the outputs of embedding and sublayers that is dropped.
     attention_dropout: float = 0.0  # In training: share of the attention weights that is dropped.
 
     def __post_init__(self) -> None:

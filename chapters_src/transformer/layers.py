@@ -1,4 +1,4 @@
-"""The layer, the parts that it is made of, and the stack of layers: from vectors to vectors.
+"""The layer, what it is made of, and the stack of layers: from vectors to vectors.
 
 Nothing here knows of a vocabulary, so a stack takes the patches of a picture as well as embedded tokens.
 
@@ -117,12 +117,12 @@ class TransformerLayer(nn.Module):
             wanted = "missing" if memory is None else "not wanted"
             raise ValueError(f"memory is {wanted}: cross_attention={self.cross_attention is not None}")
         x, drop = hidden_states, self.dropout if self.dropout.training else _as_it_is
-        if self.norm_first:  # pre-norm: x + part(norm(x))
+        if self.norm_first:  # pre-norm: x + sublayer(norm(x))
             x = x + drop(self.attention(self.attention_norm(x), mask, angles=angles, cache=cache))
             if self.cross_attention is not None:
                 x = x + drop(self.cross_attention(self.cross_attention_norm(x), memory, memory_mask))
             return x + drop(self.feed_forward(self.feed_forward_norm(x)))
-        # post-norm: norm(x + part(x))
+        # post-norm: norm(x + sublayer(x))
         x = self.attention_norm(x + drop(self.attention(x, mask, angles=angles, cache=cache)))
         if self.cross_attention is not None:
             x = self.cross_attention_norm(x + drop(self.cross_attention(x, memory, memory_mask)))

@@ -31,12 +31,17 @@ def make_batches(batch_size=4, num_examples=NUM_EXAMPLES, **options):
     generator = torch.Generator().manual_seed(1)
     inputs = torch.randn(num_examples, 6, generator=generator)
     labels = torch.randint(0, 3, (num_examples,), generator=generator)
-    return DataLoader(TensorDataset(inputs, labels), batch_size, **{"shuffle": True, **options})
+    options = {"shuffle": True, "collate_fn": collate, **options}
+    return DataLoader(TensorDataset(inputs, labels), batch_size, **options)
+
+
+def collate(examples):
+    inputs, labels = zip(*examples, strict=True)
+    return {"inputs": torch.stack(inputs), "labels": torch.stack(labels)}
 
 
 def compute_loss(model, batch):
-    inputs, labels = batch
-    return F.cross_entropy(model(inputs), labels, reduction="sum"), len(labels)
+    return F.cross_entropy(model(batch["inputs"]), batch["labels"], reduction="sum")
 
 
 def evaluate(model):

@@ -7,11 +7,24 @@ import warnings
 from pathlib import Path
 
 import pytest
+import safetensors.torch
+import torch
 
 from chapters_src.training import checkpoints
-from chapters_src.training.checkpoints import CheckpointError, newest, save
+from chapters_src.training.checkpoints import CheckpointError, newest
 
-FILES = {"weights": b"\x00\x01" * 1000, "run.json": b"{}"}
+FILES = {"weights": b"\x00\x01" * 1000, "run.json": b"{}", "shards/0": b"a shard", "shards/.metadata": b"b"}
+
+
+def save(folder, step, files):
+    """Write a checkpoint with these contents."""
+
+    def write(place):
+        for name, content in files.items():
+            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).write_bytes(content)
+
+    return checkpoints.save(folder, step, write)
 
 
 def names(folder):
@@ -39,11 +52,12 @@ DAMAGES = {
     "a flipped bit": damage_content,
     "a cut file": lambda path: os.truncate(path / "weights", 700),
     "a missing file": lambda path: (path / "weights").unlink(),
+    "a missing shard": lambda path: (path / "shards" / "0").unlink(),
     "a missing manifest": lambda path: (path / "manifest.json").unlink(),
     "a cut manifest": lambda path: os.truncate(path / "manifest.json", 30),
     "an empty manifest": lambda path: os.truncate(path / "manifest.json", 0),
     "another manifest": lambda path: (path / "manifest.json").write_text("[1, 2]"),
-    "an empty folder": lambda path: [file.unlink() for file in path.iterdir()],
+    "an empty folder": lambda path: (shutil.rmtree(path), path.mkdir()),
     "a file in its place": lambda path: (shutil.rmtree(path), path.write_bytes(b"")),
 }
 
@@ -86,12 +100,8 @@ def test_a_disk_that_fails_leaves_the_former_checkpoint(tmp_path, monkeypatch, k
     def fail(*args, **kwargs):
         raise error
 
-    if call == "write":  # After the first bytes.
-        monkeypatch.setattr(
-            checkpoints, "_write", lambda path, content: (path.write_bytes(content[:9]), fail())
-        )
-    else:
-        monkeypatch.setattr(*((os, "fsync") if call == "fsync" else (Path, call)), fail)
+    owner = {"write": Path, "fsync": os}.get(call, Path)
+    monkeypatch.setattr(owner, "write_bytes" if call == "write" else call, fail)
     with pytest.raises(CheckpointError) as caught:
         save(tmp_path, 20, FILES)
     for part in ("After step 20", str(tmp_path), os.strerror(kind), "still step-00000010", "in memory"):
@@ -102,11 +112,18 @@ def test_a_disk_that_fails_leaves_the_former_checkpoint(tmp_path, monkeypatch, k
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_device_without_room_is_an_error(tmp_path, monkeypatch):
-    really_write = checkpoints._write
-    monkeypatch.setattr(checkpoints, "_write", lambda path, content: really_write(Path("/dev/full"), content))
-    with pytest.raises(CheckpointError, match=r"No space left.*There is no earlier checkpoint"):
-        save(tmp_path, 20, FILES)
+@pytest.mark.parametrize("library", ["torch", "safetensors"])
+def test_a_device_without_room_is_an_error_whoever_writes(tmp_path, library):
+    def write(place):
+        if library == "torch":
+            torch.save({"a": torch.ones(10_000)}, "/dev/full")
+        else:
+            (place / "file").mkdir()
+            safetensors.torch.save_file({"a": torch.ones(10_000)}, place / "file")
+
+    with pytest.raises(CheckpointError, match=r"After step 20 .*There is no earlier checkpoint"):
+        checkpoints.save(tmp_path, 20, write)
+    assert names(tmp_path) == []
 
 
 def test_killed_at_any_moment_the_newest_is_whole(tmp_path, monkeypatch):
@@ -144,7 +161,8 @@ def test_everything_is_on_the_disk_before_the_rename(tmp_path, monkeypatch):
         really_sync(descriptor)
 
     def rename(path, target):
-        assert {Path(name).name for name in synced} == {*FILES, "manifest.json", path.name}
+        inside = {os.path.relpath(name, path) for name in synced}
+        assert inside == {*FILES, "manifest.json", "shards", "."}
         synced.clear()
         return really_rename(path, target)
 

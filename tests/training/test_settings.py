@@ -31,6 +31,18 @@ def test_learning_rates_are_those_of_transformers(schedule, warmup, total, warmu
         scheduler.step()
 
 
+def test_a_lowest_rate_is_that_of_transformers():
+    settings = Settings(
+        learning_rate=0.3, min_learning_rate=0.03, max_steps=30, warmup=0.1, schedule="cosine"
+    )
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.3)
+    scheduler = transformers.get_cosine_with_min_lr_schedule_with_warmup(optimizer, 3, 30, min_lr=0.03)
+    for step in range(30):
+        assert learning_rate_at(step, 30, settings) == pytest.approx(scheduler.get_last_lr()[0], abs=1e-12)
+        optimizer.step()
+        scheduler.step()
+
+
 @pytest.mark.parametrize("step", [-1, 10])
 def test_a_step_outside_the_run_has_no_rate(step):
     with pytest.raises(ValueError, match=f"step {step} is not in a run of 10 steps"):
@@ -56,8 +68,15 @@ def test_a_step_outside_the_run_has_no_rate(step):
         ({"max_grad_norm": 0}, "max_grad_norm=0 .*math.inf"),
         ({"max_grad_norm": math.nan}, "max_grad_norm=nan"),
         ({"accumulation_steps": 0}, "accumulation_steps=0"),
-        ({"mixed_precision": "fp16"}, "mixed_precision='fp16'"),
-        ({"seed": 2**32}, "seed="),
+        ({"accumulation_steps": 1.5}, "accumulation_steps=1.5"),
+        ({"max_steps": None}, "max_steps=None"),
+        ({"mixed_precision": "fp8"}, "mixed_precision='fp8' has to be one of .*'fp16'"),
+        ({"min_learning_rate": 2e-3}, "min_learning_rate=0.002 has to be from 0 to learning_rate"),
+        ({"min_learning_rate": 1e-4, "schedule": "constant"}, "never reached"),
+        ({"betas": (0.9, 1)}, r"betas=\(0.9, 1\)"),
+        ({"betas": (0.9,)}, "two numbers"),
+        ({"log_every": 0}, "log_every=0 has to be a whole number, at least 1"),
+        ({"seed": 2**31}, "seed="),
         ({"evaluate_every": -1}, "evaluate_every=-1"),
         ({"checkpoint_every": 0.5}, "checkpoint_every=0.5"),
     ],
@@ -78,7 +97,7 @@ def test_the_processor_stays_at_full_precision():
     assert best_precision("cpu") == best_precision(torch.device("cpu")) == "no"
 
 
-@pytest.mark.parametrize(("supported", "expected"), [(True, "bf16"), (False, "no")])
+@pytest.mark.parametrize(("supported", "expected"), [(True, "bf16"), (False, "fp16")])
 def test_a_graphics_card_gets_what_it_computes_itself(monkeypatch, supported, expected):
     def is_bf16_supported(including_emulation=True):
         return supported or including_emulation  # As on a T4, which only emulates it.

@@ -1,49 +1,171 @@
-"""What a launcher starts twice: `two_processes.py FOLDER`. Each process reports what it has seen."""
+"""What a launcher starts twice: `two_processes.py FOLDER`. Each process reports what it has seen.
+
+The cases are the functions whose names begin with `case_`; what each returns is for `test_two_processes.py`.
+"""
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, PartialState
 from small_run import compute_loss, digest, evaluate, make_batches, make_model, settings
+from test_streams import Numbers
+from test_streams import run as run_stream
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.nn import functional as F
 
-from chapters_src.training import CheckpointError, checkpoints, train
+from chapters_src.training import CheckpointError, train
+from chapters_src.transformer import Config, LanguageModel
+
+NUM_EXAMPLES = 33  # Nine batches: the last step of an epoch leaves one process without a batch.
 
 
-def main(folder):
-    """Train, go on from the end, and train once more onto a disk that is full."""
-    torch.set_num_threads(1)
-    rank = Accelerator().process_index
-    one_batch_each = settings(accumulation_steps=1)
+def run(folder=None, loss=compute_loss, model=None, **changes):
+    """Train in each process from other weights: the main one's count."""
+    model = make_model(dropout=0, seed=PartialState().process_index) if model is None else model
+    changes = {"checkpoint_every": 0 if folder is None else 5, **changes}
+    batches = make_batches(num_examples=NUM_EXAMPLES)
+    arguments = {"evaluate": evaluate, "checkpoint_folder": folder}
+    return model, train(model, batches, loss, settings(**changes), **arguments)
 
-    def run(place):
-        model = make_model(dropout=0, seed=rank)  # Other weights in each process: the main one's count.
-        return model, train(
-            model,
-            make_batches(),
-            compute_loss,
-            one_batch_each,
-            evaluate=evaluate,
-            checkpoint_folder=folder / place,
-        )
 
-    model, history = run("run")
-    again, _ = run("run")
-    result = {"weights": digest(model), "steps": history.steps, "evaluations": history.evaluations}
-    result.update({"again": digest(again), "devices": Accelerator().num_processes})
-    checkpoints._write = full_disk
+def report(model, history):
+    return {"weights": digest(model), "steps": history.steps, "evaluations": history.evaluations}
+
+
+def case_one_batch_each(folder):
+    model, history = run(folder / "one", accumulation_steps=1)
+    again, _ = run(folder / "one", accumulation_steps=1)
+    return {**report(model, history), "again": digest(again), "processes": PartialState().num_processes}
+
+
+def case_accumulated(folder):
+    """Three batches each, of which the last step of an epoch has two and one."""
+    exchanges = []
+
+    def watched(model, batch):
+        exchanges.append(model.require_backward_grad_sync)
+        return compute_loss(model, batch)
+
+    model, history = run(loss=watched, accumulation_steps=3)
+    return {**report(model, history), "exchanges": exchanges}
+
+
+def case_twice_and_unused(folder):
+    """The same model in two runs; a part of it is never used."""
+    model = make_model(dropout=0)
+    torch.manual_seed(0)
+    model.register_module("unused", nn.Linear(2, 2))
+    unused = [tensor.clone() for tensor in model.unused.parameters()]
+
+    class Used(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, inputs):
+            return self.model[:5](inputs)
+
+    both = Used()
+    histories = [run(model=both, accumulation_steps=1, max_steps=6)[1] for _ in range(2)]
+    is_kept = all(map(torch.equal, unused, model.unused.parameters()))
+    return {"steps": [history.steps for history in histories], "unused is kept": is_kept}
+
+
+def case_stream(folder):
+    model, history, seen = run_stream(Numbers(), max_steps=8)
+    return {**report(model, history), "seen": seen}
+
+
+class Interrupted(Exception):
+    """What stops a run."""
+
+
+def case_interrupted(folder):
+    """With dropout, which each process draws for itself."""
+    calls = []
+
+    def loss(model, batch):
+        calls.append(batch)
+        if len(calls) == 13:
+            raise Interrupted
+        return compute_loss(model, batch)
+
+    def start():
+        return make_model(dropout=0.5, seed=PartialState().process_index)
+
+    through, expected = run(folder / "through", model=start(), accumulation_steps=1)
     try:
-        run("full")
-    except CheckpointError as error:
-        result["disk error"] = f"CheckpointError: {error}"
-    (folder / f"result-{rank}.json").write_text(json.dumps(result), encoding="utf-8")
+        run(folder / "broken", loss, start(), accumulation_steps=1)
+    except Interrupted:
+        again, found = run(folder / "broken", model=start(), accumulation_steps=1)
+    return {"same": digest(again) == digest(through) and found == expected, "weights": digest(again)}
 
 
-def full_disk(path, content):
+def case_errors(folder):
+    errors = {}
+
+    def attempt(name, **arguments):
+        try:
+            run(**arguments)
+        except (CheckpointError, ValueError) as error:
+            errors[name] = f"{type(error).__name__}: {error}"
+
+    really_save = torch.save
+    if PartialState().process_index == 1:  # Only one of them has no room.
+        torch.save = fail
+    attempt("disk", folder=folder / "full", accumulation_steps=1)
+    torch.save = really_save
+    os.environ["ACCELERATE_USE_FSDP"] = "true"
+    os.environ["FSDP_VERSION"] = "2"
+    attempt("fsdp")
+    del os.environ["ACCELERATE_USE_FSDP"]
+    attempt("other number of processes", folder=folder / "of one process")
+    return errors
+
+
+def fail(*arguments, **options):
     """Fail as a full disk does."""
     raise OSError(28, "No space left on device")
 
 
+def case_sharded(folder):
+    """Train a language model of ours that `fully_shard` shares out, and the same one whole."""
+    torch.manual_seed(0)
+    rank = PartialState().process_index
+    config = Config(vocab_size=50, d_model=16, num_layers=2, num_heads=2, feed_forward_width=32, max_length=9)
+    whole, sharded = LanguageModel(config), LanguageModel(config)
+    sharded.load_state_dict(whole.state_dict())
+    num_whole = sum(parameter.numel() for parameter in whole.parameters())
+    for layer in next(module for module in sharded.modules() if isinstance(module, nn.ModuleList)):
+        fully_shard(layer)
+    fully_shard(sharded)
+    num_here = sum(parameter.to_local().numel() for parameter in sharded.parameters())
+    ids = torch.randint(50, (4, 9), generator=torch.Generator().manual_seed(1))
+    losses = {"whole": [], "sharded": []}
+    for name, model, rows in (("whole", whole, ids), ("sharded", sharded, ids[2 * rank : 2 * rank + 2])):
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        for _ in range(6):
+            logits = model(rows, torch.ones_like(rows))[:, :-1]
+            loss = F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            total = loss.detach().clone()
+            if name == "sharded":
+                torch.distributed.all_reduce(total)
+                total /= 2
+            losses[name].append(total.item())
+    return {**losses, "share of the parameters here": num_here / num_whole}
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    torch.set_num_threads(1)
+    Accelerator()  # Before any PartialState, which would not read ACCELERATE_USE_CPU.
+    place = Path(sys.argv[1])
+    found = {name: case(place) for name, case in list(globals().items()) if name.startswith("case_")}
+    (place / f"result-{PartialState().process_index}.json").write_text(json.dumps(found), encoding="utf-8")
+    torch.distributed.destroy_process_group()

@@ -1,0 +1,134 @@
+"""What a launcher sets is done or refused; two processes are in `test_two_processes.py`."""
+
+import pytest
+import torch
+from accelerate import Accelerator
+from small_run import compute_loss, digest, make_batches, make_model
+
+from chapters_src.training import Settings, launch, train
+
+
+def run(model=None, **changes):
+    kinds = []
+    model = make_model(dropout=0) if model is None else model
+    model[0].register_forward_hook(lambda module, inputs, output: kinds.append(output.dtype))
+    history = train(model, make_batches(), compute_loss, Settings(learning_rate=0.1, max_steps=2, **changes))
+    return history, kinds
+
+
+@pytest.mark.parametrize("in_settings", [None, "bf16"])
+def test_precision_is_the_launchers(monkeypatch, in_settings):
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
+    assert run(mixed_precision=in_settings)[1] == [torch.bfloat16] * 2
+
+
+@pytest.mark.parametrize("in_settings", [None, 3])
+def test_accumulation_is_the_launchers(monkeypatch, in_settings):
+    expected, _ = run(accumulation_steps=3)
+    monkeypatch.setenv("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "3")
+    found, kinds = run(accumulation_steps=in_settings)
+    assert found == expected and len(kinds) == 6
+
+
+def test_a_launcher_may_compile(monkeypatch):
+    """With the backend that compiles nothing but traces all."""
+    model, compiled, expected = make_model(dropout=0), [], make_model(dropout=0)
+    history, _ = run(expected)
+    monkeypatch.setenv("ACCELERATE_DYNAMO_BACKEND", "EAGER")
+
+    def watched(model, batch):
+        compiled.append(type(model).__name__)
+        return compute_loss(model, batch)
+
+    found = train(model, make_batches(), watched, Settings(learning_rate=0.1, max_steps=2))
+    assert compiled == ["OptimizedModule"] * 2
+    assert found.steps[-1] == pytest.approx(history.steps[-1])
+    assert digest(model) == digest(expected) and "_orig_mod" not in "".join(model.state_dict())
+
+
+REFUSED = {
+    "another precision": (
+        {"ACCELERATE_MIXED_PRECISION": "no"},
+        {"mixed_precision": "bf16"},
+        "mixed_precision='bf16', the launcher has 'no': launch with --mixed_precision bf16",
+    ),
+    "an unknown precision": (
+        {"ACCELERATE_MIXED_PRECISION": "fp8"},
+        {},
+        "mixed precision 'fp8'; possible are",
+    ),
+    "fp16 on a processor": ({"ACCELERATE_MIXED_PRECISION": "fp16"}, {}, "'fp16' needs a graphics card"),
+    "fp16 in the settings": ({}, {"mixed_precision": "fp16"}, "'fp16' needs a graphics card"),
+    "other accumulation": (
+        {"ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "3"},
+        {"accumulation_steps": 2},
+        "accumulation_steps=2, the launcher has 3",
+    ),
+    "sharding": ({"ACCELERATE_USE_FSDP": "true"}, {}, "FSDP, but Accelerate would not shard 1 process"),
+    "processes that were not started": (  # accelerate launch --cpu --num_processes 2
+        {"ACCELERATE_MIXED_PRECISION": "no", "MASTER_ADDR": "127.0.0.1"},
+        {},
+        "asked for several processes and has started one",
+    ),
+    "DeepSpeed": ({"ACCELERATE_USE_DEEPSPEED": "true"}, {}, "asks for DEEPSPEED"),
+    "Megatron": ({"ACCELERATE_USE_MEGATRON_LM": "true"}, {}, "asks for MEGATRON_LM"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_would_not_happen_is_refused(monkeypatch, what):
+    environment, changes, message = REFUSED[what]
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    model = make_model()
+    before = digest(model)
+    with pytest.raises(ValueError, match=message):
+        run(model, **changes)
+    assert digest(model) == before
+
+
+def test_processes_that_do_not_know_of_each_other_are_refused(monkeypatch):
+    """As `torchrun` starts them where there is no graphics card, and nobody says that this is meant."""
+    monkeypatch.delenv("ACCELERATE_USE_CPU")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match=r"has started 2 processes, but Accelerate sees 1.*USE_CPU=true"):
+        run()
+
+
+def test_an_accelerator_of_the_caller_is_as_before():
+    theirs = Accelerator(mixed_precision="bf16", gradient_accumulation_steps=5)
+    assert run(mixed_precision="no")[1] == [torch.float32] * 2
+    assert theirs.mixed_precision == "bf16" and theirs.gradient_accumulation_steps == 5
+    assert Accelerator().mixed_precision == "bf16"
+    with pytest.raises(ValueError, match="fp16"):
+        run(mixed_precision="fp16")
+    assert theirs.mixed_precision == "bf16"
+
+
+def test_a_model_that_was_prepared_elsewhere_is_prepared_anew():
+    model = make_model(dropout=0)
+    prepared = Accelerator().prepare(model)
+    assert prepared is model and model._is_accelerate_prepared
+    assert run(model, mixed_precision="bf16")[1] == [torch.bfloat16] * 2
+    assert model._is_accelerate_prepared
+
+
+class Tied(torch.nn.Module):
+    """Two names for one matrix."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (torch.nn.Linear(2, 2) for _ in range(3))
+        self.b.weight = self.a.weight
+
+
+def test_ties_that_an_engine_breaks_are_noticed(monkeypatch):
+    assert launch.ties(Tied()) == {frozenset({"a.weight", "b.weight"})}
+
+    def separating(accelerator, model, *optimizers):
+        model.b.weight = torch.nn.Parameter(model.a.weight.detach().clone())
+        return model, *optimizers
+
+    monkeypatch.setattr(Accelerator, "prepare", separating)
+    with pytest.raises(ValueError, match=r"'a.weight', 'b.weight'.*fsdp_cpu_ram_efficient_loading"):
+        train(Tied(), make_batches(), compute_loss, Settings(learning_rate=0.1, max_steps=2))

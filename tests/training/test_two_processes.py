@@ -1,0 +1,131 @@
+"""Two processes on the processor, as a launcher starts them: what each has seen, beside one process."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+from small_run import compute_loss, evaluate, make_batches, make_model, settings
+from test_streams import Numbers
+from test_streams import run as run_stream
+from two_processes import NUM_EXAMPLES
+
+from chapters_src.training import loop, train
+
+pytestmark = pytest.mark.slow
+HERE = Path(__file__).parent
+
+
+def launch(script, *arguments, **environment):
+    """Start a script in two processes, as `torchrun` does."""
+    package = str(Path(loop.__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": package, "OMP_NUM_THREADS": "1", **environment}
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    return subprocess.run(
+        [*torchrun, str(HERE / script), *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+
+
+def one_process(folder=None, **changes):
+    changes = {"checkpoint_every": 0 if folder is None else 5, **changes}
+    batches, model = make_batches(num_examples=NUM_EXAMPLES), make_model(dropout=0)
+    arguments = {"evaluate": evaluate, "checkpoint_folder": folder}
+    return train(model, batches, compute_loss, settings(**changes), **arguments)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("two")
+
+
+@pytest.fixture(scope="module")
+def results(folder):
+    from accelerate.state import AcceleratorState
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACCELERATE_USE_CPU", "true")
+        AcceleratorState._reset_state(reset_partial_state=True)
+        one_process(folder / "of one process")
+    process = launch("two_processes.py", folder, ACCELERATE_USE_CPU="true")
+    assert process.returncode == 0, process.stderr
+    return [json.loads((folder / f"result-{rank}.json").read_text()) for rank in (0, 1)]
+
+
+def assert_equal(ours, expected):
+    assert len(ours) == len(expected) > 0
+    for row, other in zip(ours, expected, strict=True):
+        assert row == pytest.approx(other, rel=1e-4)
+
+
+@pytest.mark.parametrize(("case", "batches_of_one"), [("case_one_batch_each", 2), ("case_accumulated", 6)])
+def test_two_processes_do_what_one_does(results, case, batches_of_one):
+    """Without dropout, which each process draws for itself."""
+    expected = one_process(accumulation_steps=batches_of_one)
+    assert results[0][case]["weights"] == results[1][case]["weights"]
+    for result in results:
+        assert_equal(result[case]["steps"], expected.steps)
+    assert results[0][case]["evaluations"] == results[1][case]["evaluations"]
+
+
+def test_a_finished_run_of_two_goes_on_and_returns(results):
+    for result in results:
+        assert result["case_one_batch_each"]["processes"] == 2
+        assert result["case_one_batch_each"]["again"] == result["case_one_batch_each"]["weights"]
+
+
+def test_gradients_are_exchanged_once_in_a_step(results):
+    """An epoch has a step of three batches for each, and one of two and one; the stand-in makes it two."""
+    for result in results:
+        assert result["case_accumulated"]["exchanges"][:10] == [False, False, True, False, True] * 2
+
+
+def test_the_same_model_twice_with_a_part_that_is_never_used(results):
+    for result in results:
+        first, second = result["case_twice_and_unused"]["steps"]
+        assert_equal(first, one_process(accumulation_steps=2, max_steps=6).steps)
+        assert second[0]["loss"] < first[0]["loss"]
+        assert result["case_twice_and_unused"]["unused is kept"]
+
+
+def test_of_a_stream_each_item_goes_to_one_process(results):
+    _, expected, seen = run_stream(Numbers(), max_steps=8, accumulation_steps=2)
+    one, other = (result["case_stream"] for result in results)
+    assert [batch for pair in zip(one["seen"], other["seen"], strict=True) for batch in pair] == seen
+    assert [row["items"] for row in one["steps"]] == [row["items"] for row in expected.steps]
+
+
+def test_interrupted_and_gone_on_two_end_with_the_same_bits(results):
+    assert [result["case_interrupted"]["same"] for result in results] == [True, True]
+    assert results[0]["case_interrupted"]["weights"] == results[1]["case_interrupted"]["weights"]
+
+
+def test_an_error_of_one_is_raised_in_both(results):
+    for result in results:
+        assert result["case_errors"]["disk"].startswith("CheckpointError: After step 5 no checkpoint")
+        assert "No space left on device" in result["case_errors"]["disk"]
+
+
+def test_what_would_not_happen_is_refused(results):
+    for result in results:
+        assert result["case_errors"]["fsdp"].startswith("ValueError: the launcher asks for FSDP, but")
+        assert "processes was 1 and is 2" in result["case_errors"]["other number of processes"]
+
+
+def test_a_checkpoint_of_two_names_weights_as_the_model_does(results, folder):
+    weights = safetensors.torch.load_file(folder / "one" / "step-00000040" / "model.safetensors")
+    assert weights.keys() == make_model().state_dict().keys()
+
+
+def test_our_models_shard_with_the_same_losses(results):
+    for result in results:
+        sharded = result["case_sharded"]
+        assert sharded["sharded"] == pytest.approx(sharded["whole"], rel=1e-4)
+        assert sharded["whole"][-1] < sharded["whole"][0] - 0.1
+        assert sharded["share of the parameters here"] == pytest.approx(0.5, abs=0.05)
