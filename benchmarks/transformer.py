@@ -1,15 +1,14 @@
 """Our transformer against the libraries' with the same weights, and heads together against one by one.
 
-Both sides of a line take turns, and the median of each counts. The peak of memory is what PyTorch's allocator
-holds at most in a training step, beyond the weights and what the optimizer keeps between steps.
+The peak of memory is what PyTorch's allocator holds at most in a training step, beyond the weights and what
+the optimizer keeps between steps. Compiled speed is measured where a C++ compiler is found.
 """
 
 import copy
 import json
-import statistics
+import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 from transformers import BertModel
 
-from benchmarks.measure import Result
+from benchmarks.measure import Result, taking_turns
 from chapters_src import resources
 from chapters_src.attention import MultiHeadAttention
 from chapters_src.pretrained import load
@@ -51,16 +50,30 @@ def encoders() -> list[Result]:
     theirs = BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="sdpa").eval()
     ids, full, padded = batch(ours.config.vocab_size)
     lines = []
-    for mask, about in ((full, "no padding"), (padded, f"from {LENGTH // 2} tokens up, padded")):
+    kinds = ((full, None, "no padding"), (padded, padded, f"from {LENGTH // 2} tokens up, padded"))
+    for mask, own, about in kinds:  # Ours is told by None that nothing is padding.
         with torch.inference_mode():
             expected = theirs(ids, attention_mask=mask).last_hidden_state
-            torch.testing.assert_close(ours(ids, mask)[mask], expected[mask], atol=1e-4, rtol=0)
-            seconds = taking_turns(
-                lambda mask=mask: ours(ids, mask), lambda mask=mask: theirs(ids, attention_mask=mask), 60
-            )
+            torch.testing.assert_close(ours(ids, own)[mask], expected[mask], atol=1e-4, rtol=0)
         what = f"encoder of the book, {BATCH_SIZE} x {LENGTH} tokens, {about}: forward"
-        lines.append(Result(what, seconds[0], "the Transformers library's `BertModel`", seconds[1]))
+        ways = inferring(ours, ids, own), inferring(theirs, ids, mask)
+        lines.append(taking_turns(what, ways[0], "the Transformers library's `BertModel`", ways[1], 60))
+    if any(shutil.which(compiler) for compiler in ("c++", "g++", "clang++", "cl")):  # Inductor needs one.
+        compiled = inferring(torch.compile(ours, fullgraph=True), ids, None)
+        torch.testing.assert_close(compiled(), ours(ids, None), atol=1e-4, rtol=0)
+        what = f"encoder of the book, {BATCH_SIZE} x {LENGTH} tokens, compiled: forward"
+        lines.append(taking_turns(what, compiled, "the same as it is", inferring(ours, ids, None), 40))
     return lines
+
+
+def inferring(model: nn.Module, ids: Tensor, mask: Tensor | None) -> Callable[[], Tensor]:
+    """Make a function that runs a model, ours or the library's, on one batch."""
+
+    @torch.inference_mode()
+    def run() -> Tensor:
+        return model(ids, attention_mask=mask)
+
+    return run
 
 
 class TheirsInOurPlace(nn.Module):
@@ -144,11 +157,10 @@ def training_steps() -> list[Result]:
     theirs = TheirsInOurPlace(copy.deepcopy(ours), config)
     steps = [training_step(model.train(), text) for model in (ours, theirs)]
     print(f"training step: {BATCH_SIZE} x {LENGTH} tokens", file=sys.stderr, flush=True)
-    seconds = taking_turns(*steps, 40)
     peaks = [peak_megabytes(step) for step in steps]
     what = f"encoder-decoder, 3 + 3 layers, d_model 256, {BATCH_SIZE} x {LENGTH} tokens: a training step"
     return [
-        Result(what, seconds[0], "`nn.Transformer`", seconds[1]),
+        taking_turns(what, steps[0], "`nn.Transformer`", steps[1], 40),
         Result(f"{what}, peak of memory", peaks[0], "`nn.Transformer`", peaks[1], unit="MB"),
     ]
 
@@ -205,13 +217,14 @@ def heads_together_or_one_by_one() -> Result:
         gradients.append(torch.autograd.grad(module(hidden_states, None).square().sum(), hidden_states)[0])
     torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-4)
     print("heads together or one by one", file=sys.stderr, flush=True)
-    seconds = taking_turns(
+    what = f"attention, 12 heads of 32, {BATCH_SIZE} x {LENGTH} tokens: forward and backward, one projection"
+    return taking_turns(
+        what,
         lambda: together(hidden_states, None).sum().backward(),
+        "three projections for each head",
         lambda: one_by_one(hidden_states, None).sum().backward(),
         40,
     )
-    what = f"attention, 12 heads of 32, {BATCH_SIZE} x {LENGTH} tokens: forward and backward, one projection"
-    return Result(what, seconds[0], "three projections for each head", seconds[1])
 
 
 def batch(vocab_size: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -220,18 +233,6 @@ def batch(vocab_size: int) -> tuple[Tensor, Tensor, Tensor]:
     ids = torch.randint(vocab_size, (BATCH_SIZE, LENGTH), generator=generator)
     lengths = torch.linspace(LENGTH // 2, LENGTH, BATCH_SIZE).round()
     return ids, torch.ones_like(ids).bool(), torch.arange(LENGTH) < lengths[:, None]
-
-
-def taking_turns(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> list[float]:
-    """Measure two ways turn by turn: the median of each, in seconds on the wall, two threads."""
-    seconds: list[list[float]] = [[], []]
-    for turn in range(rounds + 1):
-        for way in (0, 1) if turn % 2 else (1, 0):
-            begin = time.perf_counter()
-            (ours, theirs)[way]()
-            if turn:  # The first turn warms up.
-                seconds[way].append(time.perf_counter() - begin)
-    return [statistics.median(times) for times in seconds]
 
 
 def peak_megabytes(step: Callable[[], None]) -> float:

@@ -352,10 +352,11 @@ class MultiHeadAttention(_Attention):
         self._check_states("hidden_states", hidden_states)
         groups = self.num_key_value_heads
         heads = self._split(self.query_key_value(hidden_states))  # (B, H + 2 * G, T, D)
-        compared, value = heads.split([self.num_heads + groups, groups], dim=1)
-        if angles is not None:
-            compared = apply_rotary(compared, angles)
-        query, key = compared.split([self.num_heads, groups], dim=1)
+        if angles is None:
+            query, key, value = heads.split_with_sizes([self.num_heads, groups, groups], dim=1)
+        else:
+            compared, value = heads.split_with_sizes([self.num_heads + groups, groups], dim=1)
+            query, key = apply_rotary(compared, angles).split_with_sizes([self.num_heads, groups], dim=1)
         if cache is not None:
             key, value = cache.append(key, value)
         return self._attend(query, key, value, mask)
@@ -404,6 +405,10 @@ class CrossAttention(_Attention):
         self._check_states("hidden_states", hidden_states)
         query = self._split(self.query(hidden_states))  # (B, H, T, D)
         key, value = memory if isinstance(memory, tuple) else self.keys_and_values(memory)
+        if isinstance(memory_mask, str):
+            raise ValueError(
+                f"memory_mask={memory_mask!r}: a memory has no future to hide; give a tensor, or None"
+            )
         if key.size(0) not in (1, query.size(0)):
             raise ValueError(
                 f"a memory of {key.size(0)} sequences for {query.size(0)}: one each, or one for all"

@@ -87,8 +87,8 @@ def export(model: Encoder | LanguageModel, folder: str | Path) -> None:
     """Write a model of ours as an ordinary checkpoint of the Transformers library.
 
     `AutoModel.from_pretrained(folder)` loads it, or `AutoModelForCausalLM` with the head, so that
-    `generate()` and pipelines work on it; the tokenizer is saved there separately. The folder appears whole
-    or not at all.
+    `generate()` and pipelines work on it; the tokenizer is saved there separately. An encoder has no pooler:
+    where the library makes one, it is random. The folder appears whole or not at all.
 
     Args:
         model: an encoder of BERT's kind, or a language model of GPT-2's or Llama's.

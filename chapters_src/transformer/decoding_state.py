@@ -229,15 +229,22 @@ class _OwnState(DecodingState):
             states = model.encode(*source).hidden_states
             self._memory = [layer.cross_attention.keys_and_values(states) for layer in layers]
             self._memory_mask = None if source[1] is None else padding_mask(source[1])
+        everywhere = torch.arange(room, device=ids.device)[None]
+        self._angles = model.decoder.stack.angles(everywhere, like.dtype)  # Of all positions to come.
         super().__init__(ids, attention_mask, room)
 
     def _read(self, ids: Tensor) -> Tensor:
         decoder, num_new = self._model.decoder, ids.size(1)
         positions = self._positions(num_new, ids.device)
+        angles = self._angles
+        if angles is not None and self._is_token is None:
+            angles = tuple(part.narrow(2, self.length, num_new) for part in angles)
+        elif angles is not None:
+            angles = tuple(part[0, 0, positions][:, None] for part in angles)  # (B, 1, T, D)
         states = decoder.stack(
             decoder.embedding(ids, positions),
             self._mask(num_new, ids.device),
-            positions=positions,
+            angles=angles,
             memory=self._memory,
             memory_mask=self._memory_mask,
             caches=self._caches,

@@ -7,6 +7,7 @@ Shapes: B sequences, T tokens, S tokens of the memory, D = d_model.
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from chapters_src.attention import CrossAttention, KeyValueCache, Mask, MultiHeadAttention, rotary_angles
@@ -153,6 +154,7 @@ class TransformerStack(nn.Module):
         mask: Mask,
         *,
         positions: Tensor | None = None,
+        angles: Angles | None = None,
         memory: Tensor | Sequence[LayerMemory] | None = None,
         memory_mask: Tensor | None = None,
         caches: Sequence[KeyValueCache] | None = None,
@@ -164,6 +166,7 @@ class TransformerStack(nn.Module):
             mask: as for `TransformerLayer`.
             positions: whole numbers, (B, T) or (1, T). Rotary positions need them; for others they are in
                 `hidden_states` already, and not looked at.
+            angles: what the method `angles` gave for these positions, for whoever has computed it before.
             memory: with cross-attention: (B, S, D), or for each layer the keys and values that it made.
             memory_mask: as for `TransformerLayer`.
             caches: one for each layer.
@@ -174,16 +177,14 @@ class TransformerStack(nn.Module):
         Raises:
             ValueError: positions or a memory are missing, a memory is not wanted, or shapes do not fit.
         """
-        angles = None
-        if self.config.positions == "rotary":
+        if self.config.positions == "rotary" and angles is None:
             if positions is None or positions.ndim != 2 or positions.size(1) != hidden_states.size(1):
                 given = None if positions is None else tuple(positions.shape)
                 raise ValueError(
                     f"positions={given}: rotary positions need those of the tokens, "
                     f"({hidden_states.size(0)}, {hidden_states.size(1)}) or (1, {hidden_states.size(1)})"
                 )
-            angles = rotary_angles(positions, self.config.head_dim, self.config.rotary_base)
-            angles = tuple(part.to(hidden_states.dtype) for part in angles)
+            angles = self.angles(positions, hidden_states.dtype)
         for i, layer in enumerate(self.layers):
             hidden_states = layer(
                 hidden_states,
@@ -194,3 +195,18 @@ class TransformerStack(nn.Module):
                 cache=None if caches is None else caches[i],
             )
         return self.norm(hidden_states)
+
+    def angles(self, positions: Tensor, dtype: torch.dtype) -> Angles | None:
+        """Give the angles of positions for all layers; None where positions are not rotary.
+
+        Args:
+            positions: whole numbers, (B, T) or (1, T).
+            dtype: of the hidden states.
+
+        Returns:
+            Cosines and sines, each (B or 1, 1, T, head_dim).
+        """
+        if self.config.positions != "rotary":
+            return None
+        cos, sin = rotary_angles(positions, self.config.head_dim, self.config.rotary_base)
+        return cos.to(dtype), sin.to(dtype)
