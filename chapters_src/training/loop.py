@@ -23,6 +23,7 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
 from tqdm.auto import tqdm
 
+from chapters_src.training.batches import IGNORED
 from chapters_src.training.checkpoints import RunCheckpoints
 from chapters_src.training.history import History, Recorder
 from chapters_src.training.launch import (
@@ -39,7 +40,6 @@ ComputeLoss = Callable[[nn.Module, Any], torch.Tensor]
 CountItems = Callable[[Any], int]
 Evaluate = Callable[[nn.Module], Mapping[str, float]]
 MakeOptimizers = Callable[[nn.Module], Sequence[torch.optim.Optimizer]]
-IGNORED = -100  # The label of what is no item, as in PyTorch's `cross_entropy`.
 
 
 def count_labels(batch: Mapping[str, torch.Tensor]) -> int:

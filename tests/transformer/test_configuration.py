@@ -72,8 +72,8 @@ def test_a_configuration_does_not_change_but_can_be_copied_with_changes():
 def test_tokens_are_scaled_where_sinusoids_would_drown_them_unless_it_is_said(positions):
     scaled = small_config(positions=positions).scales_embedding
     assert scaled == (positions in ("sinusoidal", "sinusoidal_concatenated"))
-    for said in (True, False):
-        assert small_config(positions=positions, scale_embedding=said).scales_embedding is said
+    for scaled in (True, False):
+        assert small_config(positions=positions, scale_embedding=scaled).scales_embedding is scaled
 
 
 def test_each_choice_is_tested():
