@@ -8,8 +8,9 @@ out of step. Chapter 13 builds its searches on these few calls.
 Shapes: B sequences, P tokens of the prompt, T tokens of a step, S tokens of the source, V = vocab_size.
 """
 
+import inspect
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -52,41 +53,27 @@ def start_decoding(
     """
     if model.training:
         raise ValueError(
-            "the model is in training mode, where dropout changes what it says: call model.eval()"
+            "the model is in training mode, where dropout changes its answers: call model.eval()"
         )
-    if isinstance(model, LanguageModel | EncoderDecoder):
-        kind, writer = _OwnState, model.decoder.config
-        both, vocab_size = isinstance(model, EncoderDecoder), writer.vocab_size
-        sources, limit = model.encoder.config.vocab_size if both else None, writer.max_length
-    elif hasattr(model, "prepare_inputs_for_generation"):
-        kind, both = _LibraryState, model.config.is_encoder_decoder
-        sources = model.get_input_embeddings().num_embeddings if both else None
-        vocab_size = model.get_output_embeddings().out_features
-        limit = getattr(model.config, "max_position_embeddings", None)
-    else:
-        raise TypeError(
-            f"{type(model).__name__}: a LanguageModel, an EncoderDecoder, or a model of the Transformers "
-            "library that can generate() is needed"
-        )
-    if both != (target_ids is not None):
-        problem = "missing: an encoder-decoder" if both else "not wanted: only an encoder-decoder"
-        raise ValueError(f"target_ids are {problem} needs the tokens that its decoder starts with")
-    attention_mask = _checked(ids, attention_mask, sources or vocab_size)
-    prompt, prompt_mask = ids, attention_mask
-    if both:
-        prompt, prompt_mask = target_ids, _checked(target_ids, None, vocab_size)
+    about = _about(model)
+    if about.is_encoder_decoder != (target_ids is not None):
+        problem = "not wanted: only an" if target_ids is not None else "missing: an"
+        raise ValueError(f"target_ids are {problem} encoder-decoder needs the tokens its decoder starts with")
+    prompt, prompt_mask, source = ids, _checked(ids, attention_mask, about.input_vocab_size), None
+    if target_ids is not None:
+        source = (ids, prompt_mask)
+        prompt, prompt_mask = target_ids, _checked(target_ids, None, about.vocab_size)
         if len(target_ids) != len(ids):
             raise ValueError(
                 f"{len(target_ids)} rows of target_ids for {len(ids)} sources: one for each is needed"
             )
     longest = prompt.size(1) if prompt_mask is None else int(prompt_mask.sum(dim=1).max())
-    if max_new_tokens < 0 or (limit is not None and longest + max_new_tokens > limit):
+    if max_new_tokens < 0 or (about.max_length is not None and longest + max_new_tokens > about.max_length):
         raise ValueError(
-            f"max_new_tokens={max_new_tokens} after {longest} tokens: the context has room for {limit}; cut "
-            "the prompt, or write fewer"
+            f"max_new_tokens={max_new_tokens} after {longest} tokens: the context has room for "
+            f"{about.max_length}; cut the prompt, or write fewer"
         )
-    source = (ids, attention_mask) if both else None
-    return kind(model, prompt, prompt_mask, prompt.size(1) + max_new_tokens, source)
+    return about.state(model, prompt, prompt_mask, prompt.size(1) + max_new_tokens, source)
 
 
 class DecodingState(ABC):
@@ -290,6 +277,8 @@ class _LibraryState(DecodingState):
         source: tuple[Tensor, Tensor | None] | None,
     ) -> None:
         self._model, self._cache = model, None
+        # Those without the argument have none (ALiBi), or count the mask themselves.
+        self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
         self._encoded = self._source_mask = None
         if source is not None:
             self._source_mask = source[1]
@@ -305,7 +294,8 @@ class _LibraryState(DecodingState):
             inputs = {"input_ids": ids}
             if self._is_token is not None:
                 inputs["attention_mask"] = self._is_token[:, :end].long()
-                inputs["position_ids"] = self._positions(ids.size(1), ids.device)
+                if self._takes_positions:
+                    inputs["position_ids"] = self._positions(ids.size(1), ids.device)
         output = self._model(**inputs, past_key_values=self._cache, use_cache=True, return_dict=True)
         self._cache, self.length = output.past_key_values, end
         return output.logits
@@ -322,6 +312,34 @@ class _LibraryState(DecodingState):
 
     def _crop(self, length: int) -> None:
         self._cache.crop(length - self.length)  # Negative: so many tokens go.
+
+
+class _About(NamedTuple):
+    """What a start has to know of a model."""
+
+    state: type[_OwnState | _LibraryState]
+    is_encoder_decoder: bool
+    input_vocab_size: int  # Of the source, or of the prompt.
+    vocab_size: int  # Of what it writes.
+    max_length: int | None  # Of the prompt or target; None: there is no limit.
+
+
+def _about(model: nn.Module) -> _About:
+    if isinstance(model, EncoderDecoder):
+        decoder = model.decoder.config
+        sources = model.encoder.config.vocab_size
+        return _About(_OwnState, True, sources, decoder.vocab_size, decoder.max_length)
+    if isinstance(model, LanguageModel):
+        config = model.config
+        return _About(_OwnState, False, config.vocab_size, config.vocab_size, config.max_length)
+    if hasattr(model, "prepare_inputs_for_generation"):
+        sizes = model.get_input_embeddings().num_embeddings, model.get_output_embeddings().out_features
+        limit = getattr(model.config, "max_position_embeddings", None)
+        return _About(_LibraryState, model.config.is_encoder_decoder, *sizes, limit)
+    raise TypeError(
+        f"{type(model).__name__}: a LanguageModel, an EncoderDecoder, or a model of the Transformers library "
+        "that can generate() is needed"
+    )
 
 
 def _checked(ids: Tensor, attention_mask: Tensor | None, vocab_size: int) -> Tensor | None:
