@@ -452,13 +452,14 @@ def recorded(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     if not modules:
         raise ValueError(f"{type(model).__name__} contains no attention of this book")
     record: dict[str, list[Tensor]] = {name: [] for name in modules}
+    before = {name: module._record for name, module in modules.items()}
     for name, module in modules.items():
         module._record = record[name]
     try:
         yield record
     finally:
-        for module in modules.values():
-            module._record = None
+        for name, module in modules.items():
+            module._record = before[name]
 
 
 def _check(query: Tensor, key: Tensor, mask: Mask) -> None:

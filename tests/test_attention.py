@@ -780,6 +780,15 @@ def test_recording_keeps_what_the_softmax_gave():
     assert len(weights["first"]) == 2  # nothing was added after the end
 
 
+def test_recordings_may_be_nested():
+    model, states = TwoAttentions(), draw(numbers(0), 1, 4, 12)
+    with recorded(model) as outer:
+        with recorded(model) as inner:
+            model(states, None)
+        model(states, None)
+    assert [len(calls) for calls in inner.values()] == [len(calls) for calls in outer.values()] == [1, 1]
+
+
 def test_recording_ends_even_with_an_exception():
     model, states = TwoAttentions(), draw(numbers(0), 1, 4, 12)
     with pytest.raises(ZeroDivisionError), recorded(model) as weights:

@@ -431,3 +431,26 @@ def test_an_index_names_bare_safetensors_files_only(file, tmp_path):
     with pytest.raises(ValueError, match=r"index\.json names .*bare names.*do not trust") as error:
         load(folder)
     assert repr(file) in str(error.value)
+
+
+@pytest.mark.parametrize("config", [GPT2, LLAMA], ids=["gpt2", "llama"])
+def test_an_exported_model_stops_at_the_id_that_ends_a_text(config, tmp_path):
+    model = randomized(LanguageModel(config))
+    ids = torch.tensor([[1, 2, 3]])
+    with torch.no_grad():
+        end = model(ids, None)[0, -1].argmax().item()  # What it writes first.
+    export(model, tmp_path / "talks", pad_token_id=0)
+    export(model, tmp_path / "stops", eos_token_id=end, pad_token_id=0)
+    lengths = [
+        AutoModelForCausalLM.from_pretrained(tmp_path / name)
+        .generate(ids, do_sample=False, max_new_tokens=6)
+        .size(1)
+        for name in ("talks", "stops")
+    ]
+    assert lengths == [9, 4]
+
+
+def test_an_exported_model_keeps_its_type(tmp_path):
+    export(randomized(LanguageModel(LLAMA)).bfloat16(), tmp_path / "half")
+    tensors = load_file(tmp_path / "half" / "model.safetensors")
+    assert {tensor.dtype for tensor in tensors.values()} == {torch.bfloat16}

@@ -9,7 +9,13 @@ Array = Any  # What NumPy can turn into an array, and PyTorch tensors on any dev
 
 
 def to_array(values: Array) -> np.ndarray:
-    """Turn anything like an array into one of NumPy's, on the processor; PyTorch's floats become float64."""
+    """Turn anything like an array into one of NumPy's, on the processor; PyTorch's floats become float64.
+
+    Lists that differ in length, such as the references of each text, become an array of lists.
+    """
+    are_lists = isinstance(values, list | tuple) and all(isinstance(each, list | tuple) for each in values)
+    if are_lists and len({len(each) for each in values}) > 1:
+        return np.array(values, dtype=object)
     if hasattr(values, "detach"):  # A PyTorch tensor, which may be on a graphics card, or bfloat16.
         values = values.detach().cpu()
         values = values.double() if values.is_floating_point() else values

@@ -44,23 +44,33 @@ def from_library(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> nn.
     return model.eval()
 
 
-def to_library(model: Encoder | LanguageModel) -> PreTrainedModel:
+def to_library(
+    model: Encoder | LanguageModel,
+    *,
+    bos_token_id: int | None = None,
+    eos_token_id: int | None = None,
+    pad_token_id: int | None = None,
+) -> PreTrainedModel:
     """Make the model of the Transformers library that computes what a model of ours computes.
 
     Args:
         model: an encoder of BERT's kind, or a language model of GPT-2's or Llama's.
+        bos_token_id: which id begins a text; our models do not know. None: no id does.
+        eos_token_id: which ends it: where `generate()` stops.
+        pad_token_id: which fills up the shorter sequences of a batch.
 
     Returns:
-        A `BertModel`, `GPT2LMHeadModel` or `LlamaForCausalLM` with copies of the weights, in evaluation mode.
-        A `BertModel` comes without its pooler, which ours does not have.
+        A `BertModel`, `GPT2LMHeadModel` or `LlamaForCausalLM` with copies of the weights, of the same type,
+        in evaluation mode. A `BertModel` comes without its pooler, which ours does not have.
 
     Raises:
         TypeError: another model.
         ValueError: settings that the library's models do not have.
     """
     config = library_config(model)
+    config.bos_token_id, config.eos_token_id, config.pad_token_id = bos_token_id, eos_token_id, pad_token_id
     options = {"add_pooling_layer": False} if config.model_type == "bert" else {}
-    theirs = _CLASSES[config.model_type](config, **options)
+    theirs = _CLASSES[config.model_type](config, **options).to(next(model.parameters()).dtype)
     tensors = _by_bare_name(config, theirs.state_dict())  # Views of their parameters.
     with torch.no_grad():
         for _, place, names in _places(model, config.model_type):

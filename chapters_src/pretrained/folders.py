@@ -83,7 +83,7 @@ def save(model: Encoder | Decoder | LanguageModel | EncoderDecoder, folder: str 
     _whole_or_not_at_all(Path(folder), write)
 
 
-def export(model: Encoder | LanguageModel, folder: str | Path) -> None:
+def export(model: Encoder | LanguageModel, folder: str | Path, **token_ids: int | None) -> None:
     """Write a model of ours as an ordinary checkpoint of the Transformers library.
 
     `AutoModel.from_pretrained(folder)` loads it, or `AutoModelForCausalLM` with the head, so that
@@ -93,6 +93,8 @@ def export(model: Encoder | LanguageModel, folder: str | Path) -> None:
     Args:
         model: an encoder of BERT's kind, or a language model of GPT-2's or Llama's.
         folder: must not be there yet.
+        **token_ids: `bos_token_id`, `eos_token_id` (without it `generate()` does not stop by itself) and
+            `pad_token_id`, as for `to_library`.
 
     Raises:
         TypeError: another model.
@@ -100,7 +102,7 @@ def export(model: Encoder | LanguageModel, folder: str | Path) -> None:
         FileExistsError: there is something at that place.
         OSError: it cannot be written.
     """
-    theirs = to_library(model)
+    theirs = to_library(model, **token_ids)
     _whole_or_not_at_all(Path(folder), theirs.save_pretrained)
 
 

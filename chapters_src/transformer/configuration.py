@@ -59,14 +59,18 @@ class Config:
         sizes = ["d_model", "num_layers", "num_heads", "feed_forward_width"]
         sizes += [name for name in ("vocab_size", "max_length") if getattr(self, name) is not None]
         for name in sizes:
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} has to be a whole number, at least 1")
         groups = self.num_key_value_heads
         shared = isinstance(groups, int) and groups >= 1 and self.num_heads % groups == 0
         rules = {
             "num_heads": (self.d_model % self.num_heads == 0, f"a divisor of d_model={self.d_model}"),
             "num_key_value_heads": (groups is None or shared, f"a divisor of num_heads={self.num_heads}"),
-            "num_token_types": (self.num_token_types >= 0, "at least 0"),
+            "num_token_types": (
+                type(self.num_token_types) is int and self.num_token_types >= 0,
+                "at least 0",
+            ),
+            "cross_attention": (isinstance(self.cross_attention, bool), "True or False"),
             "positions": (self.positions in POSITIONS, f"one of {', '.join(POSITIONS)}"),
             "norm": (self.norm in NORMS, f"one of {', '.join(NORMS)}"),
             "activation": (self.activation in ACTIVATIONS, f"one of {', '.join(ACTIVATIONS)}"),
@@ -82,7 +86,7 @@ class Config:
             raise ValueError(
                 f"rotary positions turn pairs of numbers: head_dim={self.head_dim} has to be even"
             )
-        if self.positions.startswith("sinusoidal") and self.d_model % 2:
+        if self.positions.startswith("sinusoidal") and self.vocab_size is not None and self.d_model % 2:
             raise ValueError(
                 f"sinusoidal positions are pairs of numbers: d_model={self.d_model} has to be even"
             )

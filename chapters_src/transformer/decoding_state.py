@@ -8,8 +8,10 @@ out of step. Chapter 13 builds its searches on these few calls.
 Shapes: B sequences, P tokens of the prompt, T tokens of a step, S tokens of the source, V = vocab_size.
 """
 
+import contextlib
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -51,6 +53,7 @@ def start_decoding(
             a mask that is not of 0 and 1; more tokens than the context has room for; `target_ids` missing or
             not wanted.
     """
+    model = getattr(model, "_orig_mod", model)  # Of a compiled one: a step has other inputs.
     if model.training:
         raise ValueError(
             "the model is in training mode, where dropout changes its answers: call model.eval()"
@@ -79,10 +82,11 @@ def start_decoding(
 class DecodingState(ABC):
     """Everything that the next step needs. `start_decoding` makes it.
 
-    Its tensors are made under `torch.inference_mode`: no gradient goes through them.
+    The logits that it gives are copies without a gradient, so that they may be changed in place.
     """
 
     def __init__(self, ids: Tensor, attention_mask: Tensor | None, room: int) -> None:
+        self._batch_size, self._is_whole = len(ids), True
         self.room = room  # Places for tokens, padding included.
         self.length = 0  # Places that are taken.
         self._is_token: Tensor | None = None  # Boolean, (B, room); None: no place is padding.
@@ -106,9 +110,8 @@ class DecodingState(ABC):
         """
         if self._next_logits is None:
             raise ValueError("after a crop the logits of the next token are not known: step first")
-        return self._next_logits
+        return self._next_logits.clone()
 
-    @torch.inference_mode()
     def step(self, ids: Tensor) -> Tensor:
         """Read the next tokens of each sequence. What is there already is neither computed nor copied again.
 
@@ -119,23 +122,25 @@ class DecodingState(ABC):
             The scores of what follows each of them, (B, V) or (B, T, V). The last are also `next_logits`.
 
         Raises:
-            ValueError: ids of another shape, or no room is left.
+            ValueError: ids of another shape, no room is left, or an earlier call was interrupted.
         """
         read = ids[:, None] if ids.ndim == 1 else ids
-        if read.ndim != 2 or read.size(1) < 1 or read.is_floating_point():
+        if read.ndim != 2 or 0 in read.shape or read.size(0) != self._batch_size or read.is_floating_point():
             raise ValueError(
-                f"ids {tuple(ids.shape)}, {ids.dtype}: whole numbers (batch,) or (batch, tokens)"
+                f"ids {tuple(ids.shape)}, {ids.dtype}, for {self._batch_size} sequences: whole numbers "
+                "(batch,) or (batch, tokens) are needed; with `select`, other sequences go on"
             )
         if self.length + read.size(1) > self.room:
             raise ValueError(
                 f"{read.size(1)} more tokens do not fit: {self.length} of {self.room} places are taken; "
                 "start decoding with a larger max_new_tokens"
             )
-        logits = self._logits(self._read(read))  # (B, T, V)
-        self._next_logits = logits[:, -1]
-        return logits[:, -1] if ids.ndim == 1 else logits
+        with self._change():
+            logits = self._logits(self._read(read))  # (B, T, V)
+            self._next_logits = logits[:, -1]
+        # Outside of inference mode a copy is an ordinary tensor.
+        return logits[:, -1].clone() if ids.ndim == 1 else logits.clone()
 
-    @torch.inference_mode()
     def select(self, rows: Tensor) -> None:
         """Go on with these sequences of the batch, in this order; one may be named several times.
 
@@ -143,18 +148,20 @@ class DecodingState(ABC):
             rows: whole numbers from 0, (new B,), on the device of the model.
 
         Raises:
-            ValueError: `rows` has another shape or type.
-            IndexError: there is no such row.
+            ValueError: `rows` has another shape or type, or an earlier call was interrupted.
+            IndexError: there is no such row. The state is as it was.
         """
         if rows.ndim != 1 or len(rows) < 1 or rows.dtype not in (torch.int64, torch.int32):
             raise ValueError(f"rows {tuple(rows.shape)}, {rows.dtype}: whole numbers, one for each sequence")
-        if self._is_token is not None:
-            self._is_token = self._is_token[rows]
-        if self._next_logits is not None:
-            self._next_logits = self._next_logits[rows]
-        self._select(rows)
+        torch.arange(self._batch_size, device=rows.device).index_select(0, rows)  # Raises before any change.
+        with self._change():
+            if self._is_token is not None:
+                self._is_token = self._is_token.index_select(0, rows)
+            if self._next_logits is not None:
+                self._next_logits = self._next_logits.index_select(0, rows)
+            self._select(rows)
+            self._batch_size = len(rows)
 
-    @torch.inference_mode()
     def crop(self, length: int) -> None:
         """Forget all but the first places, those of the prompt's padding counted (speculative decoding).
 
@@ -162,13 +169,27 @@ class DecodingState(ABC):
             length: how many stay, from 1.
 
         Raises:
-            ValueError: there are not so many.
+            ValueError: there are not so many, the model forgets by itself (sliding windows), or an earlier
+                call was interrupted.
         """
         if not 1 <= length <= self.length:
             raise ValueError(f"cannot keep {length} tokens: {self.length} were read")
+        if reason := self._why_no_crop():
+            raise ValueError(f"cannot crop: {reason}")
         if length < self.length:
-            self._crop(length)
-            self.length, self._next_logits = length, None
+            with self._change():
+                self._crop(length)
+                self.length, self._next_logits = length, None
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[None]:
+        """Notice what ends a change half way (no memory, a key press): afterwards nothing fits together."""
+        if not self._is_whole:
+            raise ValueError("an earlier call was interrupted, so keys are incomplete: start decoding anew")
+        self._is_whole = False
+        with torch.inference_mode():
+            yield
+        self._is_whole = True
 
     def _positions(self, num_new: int, device: torch.device) -> Tensor:
         """Count the tokens of each sequence; padding has no position of its own."""
@@ -188,6 +209,10 @@ class DecodingState(ABC):
 
     @abstractmethod
     def _select(self, rows: Tensor) -> None: ...
+
+    def _why_no_crop(self) -> str:
+        """Say why nothing can be forgotten; empty if it can."""
+        return ""
 
     @abstractmethod
     def _crop(self, length: int) -> None: ...
@@ -256,9 +281,9 @@ class _OwnState(DecodingState):
         for cache in self._caches:
             cache.select(rows)
         if self._memory is not None:
-            self._memory = [(key[rows], value[rows]) for key, value in self._memory]
+            self._memory = [tuple(part.index_select(0, rows) for part in pair) for pair in self._memory]
         if self._memory_mask is not None:
-            self._memory_mask = self._memory_mask[rows]
+            self._memory_mask = self._memory_mask.index_select(0, rows)
 
     def _crop(self, length: int) -> None:
         for cache in self._caches:
@@ -306,9 +331,14 @@ class _LibraryState(DecodingState):
     def _select(self, rows: Tensor) -> None:
         self._cache.batch_select_indices(rows)
         if self._encoded is not None:
-            self._encoded = self._encoded[rows]
+            self._encoded = self._encoded.index_select(0, rows)
         if self._source_mask is not None:
-            self._source_mask = self._source_mask[rows]
+            self._source_mask = self._source_mask.index_select(0, rows)
+
+    def _why_no_crop(self) -> str:
+        if any(getattr(self._cache, "self_attention_cache", self._cache).is_sliding):
+            return f"{type(self._model).__name__} attends to a sliding window and has forgotten the rest"
+        return ""
 
     def _crop(self, length: int) -> None:
         self._cache.crop(length - self.length)  # Negative: so many tokens go.

@@ -43,6 +43,9 @@ class Embedding(nn.Module):
 
     Vaswani et al. (2017), sections 3.4 and 3.5; the types are BERT's: Devlin et al. (2019), section 3.
 
+    All tables start from N(0, 0.02²). But tokens that are multiplied by the root of d_model start with its
+    inverse as their standard deviation, so that they and their positions are of one size.
+
     Args:
         config: says which tables there are. Rotary positions are no table; they are inside attention.
 
@@ -70,6 +73,10 @@ class Embedding(nn.Module):
             self.types = nn.Embedding(config.num_token_types, config.d_model)
         self.norm = make_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
+        for table in filter(None, (self.tokens, self.positions, self.types)):
+            nn.init.normal_(table.weight, std=0.02)
+        if config.scales_embedding:
+            nn.init.normal_(self.tokens.weight, std=config.d_model**-0.5)
 
     def forward(self, ids: Tensor, positions: Tensor, token_types: Tensor | None = None) -> Tensor:
         """Embed a batch.

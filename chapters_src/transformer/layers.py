@@ -5,6 +5,7 @@ Nothing here knows of a vocabulary, so a stack takes the patches of a picture as
 Shapes: B sequences, T tokens, S tokens of the memory, D = d_model.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -138,6 +139,9 @@ def _as_it_is(x: Tensor) -> Tensor:
 class TransformerStack(nn.Module):
     """Layers one on top of the other, and for pre-norm one more norm at the end.
 
+    Matrices start from N(0, 0.02²) and biases at 0; what is added to the residual stream starts smaller with
+    depth: Radford et al., GPT-2 (2019), section 2.3.
+
     Args:
         config: needs neither `vocab_size` nor `max_length`.
     """
@@ -147,6 +151,16 @@ class TransformerStack(nn.Module):
         self.config = config
         self.layers = nn.ModuleList(TransformerLayer(config) for _ in range(config.num_layers))
         self.norm = make_norm(config) if config.norm_first else nn.Identity()
+        self._initialize()
+
+    def _initialize(self) -> None:
+        sublayers = (3 if self.config.cross_attention else 2) * self.config.num_layers
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear):
+                is_last = name.endswith((".output", ".down"))
+                nn.init.normal_(module.weight, std=0.02 / math.sqrt(sublayers) if is_last else 0.02)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
 
     def forward(
         self,

@@ -10,7 +10,6 @@ it has been given, and a compiled or exported model would have to be cut in two.
 Shapes: B sequences, T tokens, S tokens of the encoder, D = d_model, V = vocab_size.
 """
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -48,7 +47,6 @@ class Encoder(nn.Module):
         self.config = config
         self.embedding = Embedding(config)
         self.stack = TransformerStack(config)
-        _initialize(self, config)
 
     def forward(
         self, ids: Tensor, attention_mask: Tensor | None, token_types: Tensor | None = None
@@ -92,7 +90,6 @@ class Decoder(nn.Module):
         self.config = config
         self.embedding = Embedding(config)
         self.stack = TransformerStack(config)
-        _initialize(self, config)
 
     def forward(
         self,
@@ -255,25 +252,6 @@ class EncoderDecoder(nn.Module):
         """
         memory = self.encode(source_ids, source_attention_mask)
         return self.decode(target_ids, target_attention_mask, memory)
-
-
-def _initialize(model: nn.Module, config: Config) -> None:
-    """Draw matrices from N(0, 0.02²), biases 0; what is added to the residual stream smaller with depth.
-
-    Radford et al. (2019), section 2.3. Tokens that are multiplied by the root of d_model start with its
-    inverse as their standard deviation, so that they and their positions are of one size.
-    """
-    sublayers = 3 if config.cross_attention else 2
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Linear):
-            is_last = name.endswith((".output", ".down"))
-            std = 0.02 / math.sqrt(sublayers * config.num_layers) if is_last else 0.02
-            nn.init.normal_(module.weight, std=std)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-        elif isinstance(module, nn.Embedding):
-            is_scaled = name.endswith("embedding.tokens") and config.scales_embedding
-            nn.init.normal_(module.weight, std=config.d_model**-0.5 if is_scaled else 0.02)
 
 
 def _causal(attention_mask: Tensor | None) -> Mask:

@@ -126,3 +126,15 @@ def test_two_thousand_samples_of_a_thousand_examples_are_fast(metric, seconds):
     start = time.process_time()
     bootstrap_interval(metric, labels, predictions, num_samples=2000)
     assert time.process_time() - start < seconds
+
+
+def test_examples_may_have_different_numbers_of_references():
+    """As BLEU and ROUGE have them: a list of texts for each."""
+    texts = ["a", "b", "c", "d"]
+    references = [["a"], ["x", "b"], ["y"], ["d", "z", "w"]]
+
+    def share_found(texts, references):
+        return np.mean([text in each for text, each in zip(texts, references, strict=True)])
+
+    interval = bootstrap_interval(share_found, texts, references, num_samples=200)
+    assert interval.estimate == 0.75 and 0 <= interval.low < 0.75 < interval.high <= 1

@@ -15,6 +15,8 @@ from transformers import (
     LlamaForCausalLM,
     MarianConfig,
     MarianMTModel,
+    MistralConfig,
+    MistralForCausalLM,
 )
 from transformers.utils import logging
 
@@ -272,6 +274,68 @@ def test_a_step_copies_nothing_that_is_there():
     assert [cache._key.data_ptr() for cache in state._caches] == before
 
 
+def test_logits_are_copies_that_may_be_changed_in_place():
+    model, ids = language_model(), random_ids(2, 4)
+    state = start_decoding(model, ids, None, max_new_tokens=3)
+    logits = state.next_logits
+    expected = logits.clone()
+    logits[:, 3] = -torch.inf
+    logits /= 0.7
+    assert torch.equal(state.next_logits, expected)
+    after = state.step(random_ids(2))
+    after += 1
+    torch.testing.assert_close(state.next_logits, after - 1)
+
+
+@whose
+def test_an_interrupted_step_is_noticed(converted):
+    """Some layers have taken up the token, others not: to go on would be wrong in silence."""
+    theirs = library_model("gpt2", 0)
+    model = from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
+    layer = model.decoder.stack.layers[1] if converted else model.transformer.h[1]
+    state = start_decoding(model, random_ids(2, 4), None, max_new_tokens=3)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    hook = layer.register_forward_pre_hook(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        state.step(random_ids(2))
+    hook.remove()
+    for call in (state.step, state.select):
+        with pytest.raises(ValueError, match=r"interrupted.*anew"):
+            call(torch.tensor([0, 1]))
+
+
+def test_a_compiled_model_decodes_as_it_is():
+    model, ids = language_model(), random_ids(2, 4)
+    compiled = torch.compile(model, backend="eager")
+    states = [start_decoding(each, ids, None, max_new_tokens=2) for each in (model, compiled)]
+    assert torch.equal(states[0].next_logits, states[1].next_logits)
+
+
+@pytest.mark.parametrize("is_padded", [True, False])
+def test_a_selection_of_rows_that_are_not_there_changes_nothing(is_padded):
+    model = language_model()
+    ids, attention_mask = padded(ROWS, "left") if is_padded else (random_ids(3, 6), None)
+    state, other = (start_decoding(model, ids, attention_mask, max_new_tokens=3) for _ in range(2))
+    for rows in ([0, 3], [-1, 0]):
+        with pytest.raises(IndexError):
+            state.select(torch.tensor(rows))
+    assert torch.equal(state.next_logits, other.next_logits)
+    assert torch.equal(state.step(random_ids(3)), other.step(random_ids(3)))
+
+
+def test_a_model_with_a_sliding_window_refuses_a_crop():
+    sizes = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1}
+    config = MistralConfig(vocab_size=VOCAB_SIZE, intermediate_size=16, sliding_window=3, **sizes, **IDS)
+    model = MistralForCausalLM(config).eval()
+    state = start_decoding(model, random_ids(2, 5), None, max_new_tokens=3)
+    state.step(random_ids(2))
+    with pytest.raises(ValueError, match="MistralForCausalLM attends to a sliding window"):
+        state.crop(4)
+
+
 def test_two_states_of_one_model_do_not_disturb_each_other():
     model = translator()
     sources, target = [random_ids(1, 5, seed=s) for s in (0, 1)], random_ids(1, 4, seed=2)
@@ -345,7 +409,7 @@ def test_a_step_refuses_what_does_not_fit():
         state.step(random_ids(2, 3))
     with pytest.raises(ValueError, match=r"torch\.float32"):
         state.step(torch.ones(2))
-    with pytest.raises(ValueError, match=r"2 sequences .*1 sequences of 1 tokens came"):
+    with pytest.raises(ValueError, match=r"ids \(1,\).* for 2 sequences.*select"):
         state.step(random_ids(1))
     with pytest.raises(ValueError, match=r"rows \(2,\), torch\.float32"):
         state.select(torch.ones(2))
