@@ -40,7 +40,15 @@ def test_a_launcher_may_compile(monkeypatch):
         compiled.append(type(model).__name__)
         return compute_loss(model, batch)
 
-    found = train(model, make_batches(), watched, Settings(learning_rate=0.1, max_steps=2))
+    evaluated = []
+    found = train(
+        model,
+        make_batches(),
+        watched,
+        Settings(learning_rate=0.1, max_steps=2),
+        evaluate=lambda bare: evaluated.append(bare) or {},
+    )
+    assert evaluated[0] is model, "so that parts of it can be called as they are"
     assert compiled == ["OptimizedModule"] * 2
     assert found.steps[-1] == pytest.approx(history.steps[-1])
     assert digest(model) == digest(expected) and "_orig_mod" not in "".join(model.state_dict())
