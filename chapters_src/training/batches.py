@@ -172,7 +172,7 @@ class PackedDocuments(IterableDataset):
             self.documents.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, int]:
-        """Say how many blocks of this pass were given out. A loader that reads ahead has used fewer of them."""
+        """Say how many blocks of a pass were given out. A loader that reads ahead has used fewer of them."""
         return {"blocks": self._blocks}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:

@@ -179,7 +179,7 @@ def _has_shuffle_buffer(data: object) -> bool:
 
 
 def _like(loader: DataLoader, data: Any, seed: int, **order: Any) -> DataLoader:
-    """Make a loader like another, of the same data or a copy. Its workers are seeded; it draws from no global generator."""
+    """Make a loader like another. Its workers are seeded; it draws from no global generator."""
     if not order:
         order = {"batch_size": loader.batch_size}
         if loader.batch_size is not None:
