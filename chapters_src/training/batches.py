@@ -166,8 +166,13 @@ class PackedDocuments(IterableDataset):
         self.vocab_size, self.drop_last = vocab_size, drop_last
         self._first = self._blocks = 0
 
+    def set_epoch(self, epoch: int) -> None:
+        """Tell the documents which pass is next, from 0, if they have a `set_epoch` to be told by."""
+        if hasattr(self.documents, "set_epoch"):
+            self.documents.set_epoch(epoch)
+
     def state_dict(self) -> dict[str, int]:
-        """Say how many blocks were given out. A loader that reads ahead has used fewer of them."""
+        """Say how many blocks of a pass were given out. A loader that reads ahead has used fewer of them."""
         return {"blocks": self._blocks}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
@@ -188,6 +193,9 @@ class PackedDocuments(IterableDataset):
                 f"{worker.num_workers} workers would each read all documents: use num_workers=0 or 1"
             )
         self._blocks, self._first = self._first, 0
+        return self._pack()
+
+    def _pack(self) -> Iterator[dict[str, Tensor]]:
         pieces: list[tuple[Tensor, Tensor]] = []  # ids and labels of the block in the making
         missing = self.length
         for ids, labels in self._tokens_after(self._blocks * self.length):
@@ -207,16 +215,17 @@ class PackedDocuments(IterableDataset):
             yield _block(pieces)
         elif self._blocks == 0:
             raise ValueError(f"all documents together do not fill one block of {self.length} tokens")
-        self._blocks = 0
 
     def _tokens_after(self, skipped: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the ids and labels of each document, without the first tokens of all."""
+        end = torch.tensor([self.end_id])
         for number, document in enumerate(self.documents):
-            document = document.tolist() if hasattr(document, "tolist") else document
             if skipped > len(document):  # with its end
                 skipped -= len(document) + 1
                 continue
-            ids = _ids([*document, self.end_id], f"document {number}", self.vocab_size)
+            ids = end
+            if len(document) > 0:
+                ids = torch.cat([_ids(document, f"document {number}", self.vocab_size), end])
             labels = torch.cat([ids[1:], torch.tensor([IGNORED])])
             yield ids[skipped:], labels[skipped:]
             skipped = 0
@@ -291,15 +300,17 @@ class TokenBudgetSampler(Sampler[list[int]]):
 def _ids(sequence: Ids, name: str, vocab_size: int | None) -> Tensor:
     if len(sequence) == 0:
         raise ValueError(f"{name} is empty: leave it out")
-    ids = torch.as_tensor(sequence)
+    # A copy, because an array may be one that nobody may write to, such as a file in memory.
+    ids = sequence if isinstance(sequence, Tensor) else torch.tensor(sequence)
     if ids.ndim != 1 or ids.dtype == torch.bool or ids.is_floating_point() or ids.is_complex():
         raise TypeError(f"{name} {tuple(ids.shape)}, {ids.dtype}: a list of whole numbers is needed")
+    ids = ids.long()  # Of unsigned numbers, tokens on a disk for instance, PyTorch can compare few.
     wrong = ids < 0 if vocab_size is None else (ids < 0) | (ids >= vocab_size)
     if wrong.any():
         place = int(wrong.nonzero()[0])
         limit = "0 or more" if vocab_size is None else f"from 0 to {vocab_size - 1}"
         raise ValueError(f"{name}, place {place}: the id {int(ids[place])} is not {limit}")
-    return ids.long()
+    return ids
 
 
 def _check_mask(ids: Tensor, attention_mask: Tensor | None) -> None:

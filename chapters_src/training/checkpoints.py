@@ -138,7 +138,7 @@ class RunCheckpoints:
         if path is None:
             return History()
         run = json.loads((path / "run.json").read_bytes())
-        self._compare(path, run["conditions"])
+        together(lambda: self._compare(path, run["conditions"]))
         try:
             self.accelerator.load_state(path)
         except (RuntimeError, ValueError, KeyError) as error:

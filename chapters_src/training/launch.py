@@ -25,6 +25,7 @@ from accelerate.utils import (
     gather_object,
 )
 from torch import nn
+from torch.distributed.fsdp import FSDPModule
 
 from chapters_src.training.settings import PRECISIONS, Settings
 
@@ -136,6 +137,8 @@ def prepared(
 ) -> Iterator[tuple[nn.Module, list[torch.optim.Optimizer]]]:
     """Let Accelerate move, wrap, shard and compile, as the launcher says; afterwards take the wrapping off.
 
+    However the run ends, the model is then in evaluation mode, and has no gradients.
+
     Args:
         accelerator: of the run.
         model: is moved to the accelerator's device, and stays there; under FSDP it stays sharded, too.
@@ -146,10 +149,15 @@ def prepared(
 
     Raises:
         ValueError: FSDP would mix the weights of processes that begin with other ones, or has separated
-            parameters that were tied, or there are several optimizers under it.
+            parameters that were tied, or there are several optimizers under it or in fp16.
     """
     if accelerator.is_fsdp2 and len(optimizers) > 1:
         raise ValueError(f"{len(optimizers)} optimizers: under FSDP Accelerate can store one only")
+    if accelerator.mixed_precision == "fp16" and len(optimizers) > 1:
+        raise ValueError(
+            f"{len(optimizers)} optimizers: in 'fp16' Accelerate would change the scale of the gradients "
+            "between one and the next; use 'bf16', or one optimizer"
+        )
     _check_start(accelerator, model)
     tied = ties(model)
     before = {name: vars(model).pop(name) for name in _MARKS if name in vars(model)}
@@ -164,9 +172,33 @@ def prepared(
             )
         yield wrapped, optimizers
     finally:
+        model.eval()
+        model.zero_grad()
         for name in _MARKS:
             vars(model).pop(name, None)
         vars(model).update(before)
+
+
+@contextlib.contextmanager
+def unsharded(accelerator: Accelerator, model: nn.Module) -> Iterator[None]:
+    """Let FSDP leave the whole model in each process for a while, so that parts of it can be called, too.
+
+    Args:
+        accelerator: of the run.
+        model: without a wrapping; without FSDP nothing happens.
+    """
+    sharded = [module for module in model.modules() if isinstance(module, FSDPModule)]
+    try:
+        for module in sharded:
+            module.set_reshard_after_forward(False, recurse=False)
+            module.unshard()
+        yield
+    finally:
+        for module in sharded:
+            module.reshard()
+            module.set_reshard_after_forward(
+                accelerator.state.fsdp_plugin.reshard_after_forward, recurse=False
+            )
 
 
 def _check_start(accelerator: Accelerator, model: nn.Module) -> None:

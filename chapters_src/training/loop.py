@@ -12,6 +12,7 @@ the same script runs on a laptop, and on several machines with graphics cards th
 import contextlib
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from chapters_src.training.launch import (
     accumulation_steps,
     kept_generators,
     prepared,
+    unsharded,
     whole,
 )
 from chapters_src.training.order import Step, steps_of
@@ -76,8 +78,9 @@ def train(
     The global random generators are seeded for the run, and afterwards as they were before.
 
     Args:
-        model: its parameters with `requires_grad` are trained, in place. It comes back in evaluation mode, on
-            the device where it was trained; under FSDP it stays sharded.
+        model: its parameters with `requires_grad` are trained, in place. It comes back in evaluation mode and
+            without gradients, after an error as well, on the device where it was trained; under FSDP it
+            stays sharded.
         batches: of data with a length, or of an `IterableDataset`, which has to give the same each time it is
             gone through, and needs `max_steps`. With `shuffle=True` the order is another one in each epoch,
             and follows from `settings.seed`; a sampler of one's own has to draw from global generators.
@@ -85,19 +88,24 @@ def train(
             items, with its graph. It has to call the model itself, not a part of it.
         settings: everything else.
         count_items: takes a batch as the loader gives it, and gives the number of its items.
-        evaluate: takes the model, in evaluation mode and without gradients, gives metrics. What it draws from
-            the global generators does not change the training. All processes call it; the main one's counts.
+        evaluate: takes the model, in evaluation mode and without gradients, gives metrics. It may call parts
+            of the model, too; under FSDP each process holds all of it meanwhile. What it draws from the
+            global generators does not change the training. All processes call it; the main one's counts.
         make_optimizers: takes the model, gives optimizers for its parameters, such as Muon for the matrices
-            and AdamW for the rest. The schedule scales the learning rate that each group begins with. Without
-            it: AdamW, with the learning rate, betas and weight decay of the settings.
+            and AdamW for the rest; each parameter that is trained has to be in one of them. In fp16 and under
+            FSDP there may be one only. The schedule scales the learning rate that each group begins with.
+            Without it: AdamW, with the learning rate, betas and weight decay of the settings.
         checkpoint_folder: where the run keeps its checkpoints. If one is there, the run goes on from it; on a
-            processor it ends with the same bits as one without interruption. A finished run returns at once.
+            processor it ends with the same bits as one without interruption, unless worker processes of the
+            loader draw at random for data with a length: in the rest of an epoch they draw anew. A finished
+            run returns at once.
 
     Returns:
         What happened, from the first step on.
 
     Raises:
-        ValueError: nothing to train or to train with, arguments that contradict each other or the launcher.
+        ValueError: nothing to train or to train with, arguments that contradict each other or the launcher,
+            optimizers that leave a parameter out or share one.
         FloatingPointError: a loss or a gradient is not finite. With `log_every=1` the weights are those of
             the step before; else the last checkpoint is the place to go on from.
         CheckpointError: a checkpoint cannot be written, or is one of another run.
@@ -106,6 +114,7 @@ def train(
     with accelerator_for(settings) as accelerator, kept_generators():
         set_seed(settings.seed, device_specific=True)  # Another dropout in each process.
         optimizers = make_optimizers(model) if make_optimizers else [_adamw(model, settings, accelerator)]
+        _check_optimizers(model, optimizers)
         base_rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
         steps = steps_of(batches, settings.seed, accumulation_steps(settings), settings.split_stream)
         total_steps = settings.max_steps or settings.num_epochs * steps.per_epoch
@@ -133,11 +142,10 @@ def train(
                     optimizer.step()
                     optimizer.zero_grad()
                 if evaluates:
-                    metrics = _evaluate(accelerator.unwrap_model(wrapped), evaluate)
+                    metrics = _evaluate(accelerator, wrapped, evaluate)
                     history.evaluations.append({"step": done, **metrics})
                 if saves:
                     checkpoints.save(history)
-    model.eval()
     return history
 
 
@@ -194,11 +202,12 @@ def _is_due(step: int, every: int, total_steps: int) -> bool:
     return step == total_steps or (every > 0 and step % every == 0)
 
 
-def _evaluate(model: nn.Module, evaluate: Evaluate) -> dict[str, float]:
+def _evaluate(accelerator: Accelerator, wrapped: nn.Module, evaluate: Evaluate) -> dict[str, float]:
+    model = accelerator.unwrap_model(wrapped, keep_torch_compile=False)
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
-        with kept_generators(), torch.no_grad():
+        with kept_generators(), torch.no_grad(), unsharded(accelerator, model):
             metrics = {name: float(value) for name, value in evaluate(model).items()}
     finally:
         for module, training in modes:
@@ -256,3 +265,21 @@ def _check(
             "the loader has a generator of its own, so the order would depend on what was drawn before: "
             "leave it out, and choose the order by the seed of the settings"
         )
+
+
+def _check_optimizers(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+    """See to it that each parameter to be trained is in one optimizer, once, and that all are the model's."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    given = Counter(parameter for group in groups for parameter in group["params"])
+    left_out = [name for parameter, name in names.items() if parameter.requires_grad and not given[parameter]]
+    repeated = [names.get(parameter, "?") for parameter, times in given.items() if times > 1]
+    foreign = [str(tuple(parameter.shape)) for parameter in given if parameter not in names]
+    for problem, found, way_out in (
+        ("are left out", left_out, "hand them over, or set their requires_grad to False"),
+        ("are there more than once", repeated, "leave each in one optimizer only"),
+        ("are not the model's (their shapes)", foreign, "take parameters of the model that it is given"),
+    ):
+        if found:
+            few = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+            raise ValueError(f"in the optimizers of make_optimizers some {problem}: {few}; {way_out}")

@@ -6,6 +6,7 @@ both cases process r of n takes each n-th batch of a step, from the r-th on; so 
 step of one that puts twice as many batches into it.
 """
 
+import copy
 import itertools
 import math
 from collections.abc import Iterator
@@ -14,10 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import PartialState
-from accelerate.utils import set_seed
+from accelerate.utils import gather_object, set_seed
 from torch.utils.data import DataLoader, IterableDataset
 
-from chapters_src.training.launch import kept_generators
+from chapters_src.training.launch import kept_generators, together
 
 # The batches of one process in one step. Weight 0: a stand-in that lets a process without a batch of its own
 # take part in the exchange of gradients.
@@ -61,7 +62,8 @@ class Steps:
             starts = range(skipped * self.batches_per_step, len(order), self.batches_per_step)
             shares = [self._share(order[start : start + self.batches_per_step]) for start in starts]
             mine = [indices for share in shares for indices, _ in share]
-            loaded = iter(_like(self.loader, _seed_of(self.seed, epoch), batch_sampler=mine))
+            loader = _like(self.loader, self.loader.dataset, _seed_of(self.seed, epoch), batch_sampler=mine)
+            loaded = iter(loader)
             for share in shares:
                 yield [(next(loaded), weight) for _, weight in share]
             skipped = 0
@@ -101,7 +103,7 @@ class Stream:
     per_epoch = None
 
     def __init__(self, loader: DataLoader, seed: int, accumulation_steps: int, is_shared: bool) -> None:
-        self.loader, self.seed = loader, seed
+        self.loader, self.seed, self.is_shared = loader, seed, is_shared
         processes = PartialState()
         self.rank, self.num_shares = (
             (processes.process_index, processes.num_processes) if is_shared else (0, 1)
@@ -118,21 +120,20 @@ class Stream:
 
     def _batches(self) -> Iterator[Any]:
         while True:
-            for batch in self._open():
+            for batch in self._open(self.loader.dataset):
                 self.num_read += 1
                 yield batch
             if self.num_read == 0:
                 raise ValueError("the stream has no batches")
             self.epoch, self.num_read = self.epoch + 1, 0
 
-    def _open(self) -> Iterator[Any]:
+    def _open(self, data: IterableDataset) -> Iterator[Any]:
         """Begin to read where the run is."""
-        data = self.loader.dataset
         if hasattr(data, "set_epoch"):
             data.set_epoch(self.epoch)
         if self.data_state is not None:
             data.load_state_dict(self.data_state)
-        batches = iter(_like(self.loader, _seed_of(self.seed, self.epoch)))
+        batches = iter(_like(self.loader, data, _seed_of(self.seed, self.epoch)))
         if self.data_state is None and self.num_read:
             with kept_generators():
                 next(itertools.islice(batches, self.num_read - 1, None), None)
@@ -149,14 +150,15 @@ class Stream:
         return {"epoch": self.epoch, "read": self.num_read, "data_set": data_state}
 
     def fingerprint(self) -> dict[str, object]:
-        """Describe the data: a hash of the first batch, which is read once more for it."""
-        start = self.state()["data_set"]
+        """Describe the data: a hash of the first batch; if each process brings a stream, of all of theirs."""
+        first = together(self._hash_of_first_batch)
+        return {"hash of the data": first if self.is_shared else gather_object([first])}
+
+    def _hash_of_first_batch(self) -> str:
+        """Read it from a copy of the stream, so that the run begins where it would have begun."""
         with kept_generators():
             set_seed(0)
-            found = {"hash of the data": _hash(next(self._open(), None))}
-        if start is not None:
-            self.loader.dataset.load_state_dict(start)
-        return found
+            return _hash(next(self._open(copy.copy(self.loader.dataset)), None))
 
     def _knows_its_place(self) -> bool:
         """Whether the data set's own state is exact. In a worker it is out of reach."""
@@ -176,14 +178,14 @@ def _has_shuffle_buffer(data: object) -> bool:
     return False
 
 
-def _like(loader: DataLoader, seed: int, **order: Any) -> DataLoader:
+def _like(loader: DataLoader, data: Any, seed: int, **order: Any) -> DataLoader:
     """Make a loader like another. Its workers are seeded; it draws from no global generator."""
     if not order:
         order = {"batch_size": loader.batch_size}
         if loader.batch_size is not None:
             order["drop_last"] = loader.drop_last
     return DataLoader(
-        loader.dataset,
+        data,
         **order,
         collate_fn=loader.collate_fn,
         num_workers=loader.num_workers,

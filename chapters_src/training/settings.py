@@ -22,7 +22,7 @@ class Settings:
     learning_rate: float  # The highest one of the run, after the warm-up.
     num_epochs: int = 0  # Passes over the data.
     max_steps: int = 0  # Steps, over as many passes as that takes.
-    min_learning_rate: float = 0.0  # The one at which "linear" and "cosine" end.
+    min_learning_rate: float = 0.0  # "linear" and "cosine" would reach it one step after the last.
     warmup: float = 0.0  # Share of the steps in which the learning rate rises from 0, from 0 to 1.
     schedule: str = "linear"  # After the warm-up: "constant", or down, "linear" or "cosine".
     weight_decay: float = 0.01  # Of matrices; biases and the gains of norms have none.

@@ -38,7 +38,14 @@ def drawn(seed, count=7, longest=9):
 # Padding --------------------------------------------------------------------------------------------------
 
 
-@given(SEQUENCES, SIDES, st.sampled_from([list, np.array, torch.tensor]))
+def stored(sequence):
+    """Two bytes for each id, not to be written to: what `np.memmap` gives of a file of tokens."""
+    ids = np.array(sequence, np.uint16)
+    ids.flags.writeable = False
+    return ids
+
+
+@given(SEQUENCES, SIDES, st.sampled_from([list, np.array, stored, torch.tensor]))
 def test_padding_taken_off_again_leaves_the_sequences(sequences, side, kind):
     ids, mask = pad([kind(sequence) for sequence in sequences], padding_id=7, side=side)
     longest = max(map(len, sequences))
@@ -67,6 +74,7 @@ def test_a_batch_of_equal_lengths_has_no_mask():
         ([[1.0, 2.5]], {}, TypeError, "row 0 .2,., torch.float32: a list of whole numbers"),
         ([torch.tensor([True])], {}, TypeError, "row 0 .*torch.bool"),
         ([[[1, 2]]], {}, TypeError, r"row 0 .1, 2."),
+        ([stored([1, 50])], {"vocab_size": 50}, ValueError, "row 0, place 1: the id 50 .* 0 to 49"),
         ([[1]], {"padding_id": 50, "vocab_size": 50}, ValueError, "padding_id, place 0: the id 50"),
         ([[1]], {"side": "both"}, ValueError, "side='both'"),
     ],
@@ -183,7 +191,8 @@ def test_blocks_put_together_are_the_documents(documents, length):
         ]
 
 
-@pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [list, np.array, stored, torch.tensor])
 @pytest.mark.parametrize("used", range(9))
 def test_a_resumed_stream_goes_on_where_it_was_left(used, kind):
     documents = [kind(document) for document in [*drawn(3, count=6, longest=20), [5] * 40]]
@@ -200,6 +209,29 @@ def test_a_resumed_stream_goes_on_where_it_was_left(used, kind):
     for ours, expected in zip(rest, whole[used:], strict=True):
         assert ours["ids"].equal(expected["ids"]) and ours["labels"].equal(expected["labels"])
     assert len(list(resumed)) == len(whole), "the epoch after it is whole again"
+
+
+def test_after_the_last_block_nothing_is_left_until_the_next_pass():
+    """A loader finds the end of the documents before it hands out a last batch that is not full."""
+    documents = drawn(3, count=6)
+    packed = PackedDocuments(documents, 3, END)
+    count = len(list(packed))
+    assert packed.state_dict() == {"blocks": count}
+    resumed = PackedDocuments(documents, 3, END)
+    resumed.load_state_dict(packed.state_dict())
+    assert list(resumed) == []
+    assert len(list(resumed)) == len(list(packed)) == count
+
+
+def test_the_number_of_the_pass_reaches_the_documents():
+    class Shuffled(list):
+        def set_epoch(self, epoch):
+            self.epoch = epoch
+
+    documents = Shuffled([[3, 4]])
+    PackedDocuments(documents, 2, END).set_epoch(7)
+    assert documents.epoch == 7
+    PackedDocuments([[3, 4]], 2, END).set_epoch(7)  # A list has no such thing.
 
 
 class Corpus:

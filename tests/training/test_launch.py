@@ -1,11 +1,15 @@
 """What a launcher sets is done or refused; two processes are in `test_two_processes.py`."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from accelerate import Accelerator
 from small_run import compute_loss, digest, make_batches, make_model
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 
-from chapters_src.training import Settings, launch, train
+from chapters_src.training import Settings, launch, loop, train
 
 
 def run(model=None, **changes):
@@ -40,7 +44,15 @@ def test_a_launcher_may_compile(monkeypatch):
         compiled.append(type(model).__name__)
         return compute_loss(model, batch)
 
-    found = train(model, make_batches(), watched, Settings(learning_rate=0.1, max_steps=2))
+    evaluated = []
+    found = train(
+        model,
+        make_batches(),
+        watched,
+        Settings(learning_rate=0.1, max_steps=2),
+        evaluate=lambda bare: evaluated.append(bare) or {},
+    )
+    assert evaluated[0] is model, "so that parts of it can be called as they are"
     assert compiled == ["OptimizedModule"] * 2
     assert found.steps[-1] == pytest.approx(history.steps[-1])
     assert digest(model) == digest(expected) and "_orig_mod" not in "".join(model.state_dict())
@@ -132,3 +144,60 @@ def test_ties_that_an_engine_breaks_are_noticed(monkeypatch):
     monkeypatch.setattr(Accelerator, "prepare", separating)
     with pytest.raises(ValueError, match=r"'a.weight', 'b.weight'.*fsdp_cpu_ram_efficient_loading"):
         train(Tied(), make_batches(), compute_loss, Settings(learning_rate=0.1, max_steps=2))
+
+
+@pytest.mark.parametrize(("mixed_precision", "is_fsdp2"), [("fp16", False), ("no", True)])
+def test_several_optimizers_are_refused_where_accelerate_handles_one(mixed_precision, is_fsdp2):
+    accelerator = SimpleNamespace(mixed_precision=mixed_precision, is_fsdp2=is_fsdp2)
+    model = make_model()
+    optimizers = [torch.optim.SGD(part.parameters()) for part in (model[0], model[1:])]
+    with pytest.raises(ValueError, match="2 optimizers: "), launch.prepared(accelerator, model, optimizers):
+        pass
+
+
+@pytest.fixture
+def one_process_group():
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("reshard", [True, False])
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
+def test_parts_of_a_sharded_model_can_be_called_in_an_evaluation(one_process_group, reshard, error):
+    sharded, whole = make_model(dropout=0), make_model(dropout=0)
+    fully_shard(sharded[4], reshard_after_forward=reshard)
+    fully_shard(sharded, reshard_after_forward=reshard)
+    batch = next(iter(make_batches()))
+    accelerator = SimpleNamespace(
+        unwrap_model=lambda model, keep_torch_compile: model,
+        state=SimpleNamespace(fsdp_plugin=SimpleNamespace(reshard_after_forward=reshard)),
+    )
+
+    def evaluate(model):
+        model(batch["inputs"])  # After it, parts would be shards again.
+        found, expected = (m[4](m[1](m[0](batch["inputs"]))) for m in (model, whole))
+        torch.testing.assert_close(found, expected)
+        if error:
+            raise error
+        return {}
+
+    def shards():
+        return [isinstance(parameter, DTensor) for parameter in sharded.parameters()]
+
+    compute_loss(sharded, batch).backward()
+    assert all(shards())
+    if error:
+        with pytest.raises(error):
+            loop._evaluate(accelerator, sharded, evaluate)
+    else:
+        assert loop._evaluate(accelerator, sharded, evaluate) == {}
+    assert all(shards())
+    loss = compute_loss(sharded, batch)
+    assert shards()[-2:] == [reshard, reshard], "as it was before the evaluation"
+    loss.backward()
+    for _ in range(2):
+        compute_loss(whole, batch).backward()
+    for a, b in zip(sharded.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(a.grad.full_tensor(), b.grad)

@@ -290,9 +290,25 @@ def test_losses_are_read_once_in_an_interval(monkeypatch):
     assert readings == [4, 4, 1] and found == expected
 
 
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_run_that_ends_with_an_error_leaves_a_model_to_evaluate(error):
+    model, calls = make_model(), []
+
+    def broken(model, batch):
+        calls.append(batch)
+        if len(calls) == 4:  # The second of a step, so that there are gradients.
+            raise error
+        return compute_loss(model, batch)
+
+    with pytest.raises(error):
+        train(model, make_batches(), broken, Settings(**PLAIN, max_steps=2, accumulation_steps=2))
+    assert not any(module.training for module in model.modules())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
 def test_an_evaluation_that_raises_leaves_the_model_as_it_was():
     model = make_model()
-    model.eval()[3].train()
+    model.eval()
     before = dict(vars(model))
 
     def broken(model):
@@ -302,8 +318,7 @@ def test_an_evaluation_that_raises_leaves_the_model_as_it_was():
     states = torch.get_rng_state(), random.getstate()
     with pytest.raises(RuntimeError, match="no data"):
         train(model, make_batches(), compute_loss, Settings(**PLAIN, max_steps=2), evaluate=broken)
-    assert all(module.training for module in model.modules()), "as it was before the evaluation"
-    assert vars(model) == {**before, "training": True}
+    assert vars(model) == before
     assert (torch.get_rng_state() == states[0]).all() and random.getstate() == states[1]
 
 
@@ -395,6 +410,40 @@ def test_what_cannot_be_trained_is_refused(changes, message):
     }
     with pytest.raises(ValueError, match=message):
         train(**{**arguments, **changes})
+
+
+SGD = torch.optim.SGD
+
+
+@pytest.mark.parametrize(
+    ("make_optimizers", "message"),
+    [
+        (lambda model: [SGD(model[0].parameters())], r"left out: 1.weight, 1.bias, 4.weight, 4.bias; hand"),
+        (lambda model: [SGD(model.parameters()), SGD([model[4].bias])], "more than once: 4.bias; leave each"),
+        (lambda model: [SGD([*model.parameters(), torch.ones(2, 3)])], r"not the model's .*: \(2, 3\); take"),
+        (lambda model: [SGD(make_model().parameters())], "left out: 0.weight, .*, 4.weight and 1 more; hand"),
+    ],
+    ids=["left out", "twice", "foreign", "of another model"],
+)
+def test_optimizers_for_other_parameters_are_refused(make_optimizers, message):
+    def never(model, batch):
+        raise AssertionError("the first step began")
+
+    few = Settings(**PLAIN, max_steps=1)
+    with pytest.raises(ValueError, match=message):
+        train(make_model(), make_batches(), never, few, make_optimizers=make_optimizers)
+
+
+def test_a_frozen_parameter_may_be_in_an_optimizer_or_not():
+    for number_given in (0, 1):
+        model = make_model()
+        model[0].requires_grad_(False)
+
+        def make_optimizers(model, number_given=number_given):
+            return [SGD([*model[1:].parameters(), *[model[0].weight][:number_given]])]
+
+        few = Settings(**PLAIN, max_steps=1)
+        train(model, make_batches(), compute_loss, few, make_optimizers=make_optimizers)
 
 
 def test_a_sampler_that_runs_dry_is_noticed():

@@ -11,7 +11,7 @@ from small_run import digest
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, IterableDataset
 
-from chapters_src.training import CheckpointError, Settings, order, train
+from chapters_src.training import CheckpointError, PackedDocuments, Settings, order, train
 
 NUM_NUMBERS = 23
 
@@ -122,6 +122,39 @@ def test_interrupted_and_gone_on_nothing_is_read_twice_or_left_out(tmp_path, str
     begins = per_step * 2 * (stop_at_step // 2)
     assert seen == all_seen[begins:]
     assert found == expected and digest(again) == digest(model)
+
+
+class Packed(PackedDocuments):
+    """Seven blocks of three tokens, in another order in each pass."""
+
+    def __init__(self):
+        super().__init__([[10 * i + 1, 10 * i + 2] for i in range(7)], 3, 0)
+
+    def set_epoch(self, epoch):
+        self.documents = random.Random(epoch).sample(sorted(self.documents), 7)
+
+
+@pytest.mark.parametrize("stop_before", [3, 4, 5])  # A pass has four batches, the last with one block.
+def test_packed_documents_go_on_at_the_end_of_a_pass(tmp_path, stop_before):
+    def batches():
+        return DataLoader(Packed(), 2, collate_fn=lambda rows: torch.cat([row["ids"] for row in rows]))
+
+    often = {"checkpoint_every": 1, "max_steps": 9}
+    model, expected, all_seen = run(batches(), tmp_path / "through", **often)
+    with pytest.raises(Interrupted):
+        run(batches(), tmp_path / "broken", stop_before=stop_before, **often)
+    again, found, seen = run(batches(), tmp_path / "broken", model_seed=5, **often)
+    assert seen == all_seen[stop_before:] and found == expected and digest(again) == digest(model)
+
+
+def test_what_was_read_before_the_run_does_not_move_its_beginning(tmp_path):
+    packed = PackedDocuments([[i + 1, i + 2] for i in range(7)], 3, 0)
+    batches = DataLoader(packed, 2, collate_fn=lambda rows: torch.cat([row["ids"] for row in rows]))
+    _, _, expected = run(batches, max_steps=3)
+    next(iter(batches))
+    assert run(batches, tmp_path / "begun", max_steps=3)[2] == expected
+    list(batches)
+    assert run(batches, tmp_path / "finished", max_steps=3)[2] == expected
 
 
 @pytest.mark.parametrize(("kind", "read_again"), [(Numbers, 20), (NumbersWithAPlace, 0)])

@@ -101,6 +101,14 @@ def test_of_a_stream_each_item_goes_to_one_process(results):
     assert [row["items"] for row in one["steps"]] == [row["items"] for row in expected.steps]
 
 
+def test_streams_of_their_own_go_on_and_one_that_has_changed_is_refused_in_both(results):
+    one, other = (result["case_streams_of_their_own"] for result in results)
+    assert max(one["first"]) < 100 <= min(other["first"])
+    assert one["same"] and other["same"]
+    assert one["refused"] == other["refused"]
+    assert "hash of the data was ['" in one["refused"]
+
+
 def test_interrupted_and_gone_on_two_end_with_the_same_bits(results):
     assert [result["case_interrupted"]["same"] for result in results] == [True, True]
     assert results[0]["case_interrupted"]["weights"] == results[1]["case_interrupted"]["weights"]

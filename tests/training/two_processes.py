@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator, PartialState
 from small_run import compute_loss, digest, evaluate, make_batches, make_model, settings
-from test_streams import Numbers
+from test_streams import Interrupted, Numbers, NumbersWithAPlace
 from test_streams import run as run_stream
 from torch import nn
 from torch.distributed.fsdp import fully_shard
@@ -80,8 +80,28 @@ def case_stream(folder):
     return {**report(model, history), "seen": seen}
 
 
-class Interrupted(Exception):
-    """What stops a run."""
+def case_streams_of_their_own(folder):
+    """Each process reads other numbers; then one of them reads others than before."""
+    rank = PartialState().process_index
+    own = {"split_stream": False, "max_steps": 8}
+
+    def stream(first=0):
+        return NumbersWithAPlace(first=100 * rank + first)
+
+    through, expected, all_seen = run_stream(stream(), folder / "own through", **own)
+    try:
+        run_stream(stream(), folder / "own broken", stop_before=5, **own)
+    except Interrupted:
+        again, found, seen = run_stream(stream(), folder / "own broken", model_seed=5, **own)
+    try:
+        run_stream(stream(first=rank), folder / "own broken", **own)
+    except CheckpointError as error:
+        refused = str(error)
+    return {
+        "same": digest(again) == digest(through) and found == expected and seen == all_seen[4:],
+        "first": all_seen[0],
+        "refused": refused,
+    }
 
 
 def case_interrupted(folder):
