@@ -12,7 +12,7 @@ from benchmarks.measure import Result, taking_turns
 from chapters_src.pretrained import from_library
 from chapters_src.transformer import LanguageModel, start_decoding
 
-PROMPT, NEW_TOKENS = 16, 64
+PROMPT, NEW_TOKENS = 16, 48
 NO_IDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": 0}
 
 
@@ -31,10 +31,10 @@ def results() -> list[Result]:
     )  # fmt: skip
     gpt2 = GPT2LMHeadModel(GPT2Config(**NO_IDS))
     return [
-        *decoding("Llama's kind", small, 1, 30),
-        *decoding("Llama's kind", small, 8, 20),
-        *decoding("GPT-2's kind", gpt2, 1, 8),
-        *decoding("GPT-2's kind", gpt2, 8, 6),
+        *decoding("Llama's kind", small, 1, 16),
+        *decoding("Llama's kind", small, 8, 8),
+        *decoding("GPT-2's kind", gpt2, 1, 4),
+        *decoding("GPT-2's kind", gpt2, 8, 3),
     ]
 
 
