@@ -40,3 +40,14 @@ def _absent(reason: str) -> NoReturn:
         pytest.fail(f"{reason} (a failure, because CI={os.environ['CI']})", pytrace=False)
     warnings.warn(f"NOT CHECKED: {reason}", stacklevel=3)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def quiet_library():
+    """The Transformers library writes about ids that tiny vocabularies do not have."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    yield
+    logging.set_verbosity(before)

@@ -17,7 +17,6 @@ from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
 )
-from transformers.utils import logging
 
 from chapters_src.pretrained import export, folders, from_library, load, save, to_library
 from chapters_src.transformer import Config, Decoder, Encoder, EncoderDecoder, LanguageModel
@@ -39,13 +38,7 @@ FIRST = Config(**SIZES, norm_first=False)
 CROSSING = replace(FIRST, cross_attention=True)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quiet():
-    """The library writes about ids that tiny vocabularies do not have, and about the missing pooler."""
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    yield
-    logging.set_verbosity(before)
+pytestmark = pytest.mark.usefixtures("quiet_library")
 
 
 def randomized(model):

@@ -27,7 +27,6 @@ from transformers import (
     MarianConfig,
     MarianMTModel,
 )
-from transformers.utils import logging
 
 from chapters_src import resources
 from chapters_src.data import emotions
@@ -39,13 +38,7 @@ CONTEXT = 24
 NO_IDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": 1}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quiet():
-    """The library writes about ids that tiny vocabularies do not have."""
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    yield
-    logging.set_verbosity(before)
+pytestmark = pytest.mark.usefixtures("quiet_library")
 
 
 def bert(draw, **settings):

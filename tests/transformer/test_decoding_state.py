@@ -18,7 +18,6 @@ from transformers import (
     MistralConfig,
     MistralForCausalLM,
 )
-from transformers.utils import logging
 
 from chapters_src.pretrained import from_library
 from chapters_src.transformer import start_decoding
@@ -30,13 +29,7 @@ VOCAB_SIZE, START, PADDING, END = 40, 2, 1, 3
 NEW_TOKENS = 12
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quiet():
-    """The library writes about settings that tiny models do not have."""
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    yield
-    logging.set_verbosity(before)
+pytestmark = pytest.mark.usefixtures("quiet_library")
 
 
 def ones(ids):
