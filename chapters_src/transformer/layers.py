@@ -7,6 +7,7 @@ Shapes: B sequences, T tokens, S tokens of the memory, D = d_model.
 
 import math
 from collections.abc import Sequence
+from types import EllipsisType
 
 import torch
 from torch import Tensor, nn
@@ -94,7 +95,7 @@ class TransformerLayer(nn.Module):
         *,
         angles: Angles | None = None,
         memory: LayerMemory | None = None,
-        memory_mask: Tensor | None = None,
+        memory_mask: Tensor | EllipsisType | None = ...,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
         """Mix the tokens, collect from the memory, then change each token by itself.
@@ -107,17 +108,20 @@ class TransformerLayer(nn.Module):
             memory: with cross-attention: what an encoder made, (B, S, D), or the keys and values that
                 `cross_attention` made of it.
             memory_mask: boolean, broadcasts to (B, H, T, S); None: all of the memory may be looked at.
+                Left out beside a memory it is an error.
             cache: of self-attention.
 
         Returns:
             (B, T, D).
 
         Raises:
-            ValueError: the memory is missing or not wanted, or shapes do not fit.
+            ValueError: the memory is missing or not wanted, its mask was left out, or shapes do not fit.
         """
         if (memory is None) != (self.cross_attention is None):
             wanted = "missing" if memory is None else "not wanted"
             raise ValueError(f"memory is {wanted}: cross_attention={self.cross_attention is not None}")
+        if memory is not None and memory_mask is ...:
+            raise ValueError("memory_mask is missing beside the memory; None says that it has no padding")
         x, drop = hidden_states, self.dropout if self.dropout.training else _as_it_is
         if self.norm_first:  # pre-norm: x + sublayer(norm(x))
             x = x + drop(self.attention(self.attention_norm(x), mask, angles=angles, cache=cache))
@@ -170,7 +174,7 @@ class TransformerStack(nn.Module):
         positions: Tensor | None = None,
         angles: Angles | None = None,
         memory: Tensor | Sequence[LayerMemory] | None = None,
-        memory_mask: Tensor | None = None,
+        memory_mask: Tensor | EllipsisType | None = ...,
         caches: Sequence[KeyValueCache] | None = None,
     ) -> Tensor:
         """Go through all layers.
@@ -189,7 +193,8 @@ class TransformerStack(nn.Module):
             (B, T, D).
 
         Raises:
-            ValueError: positions or a memory are missing, a memory is not wanted, or shapes do not fit.
+            ValueError: positions, a memory or its mask are missing, a memory is not wanted, or shapes do
+                not fit.
         """
         if self.config.positions == "rotary" and angles is None:
             if positions is None or positions.ndim != 2 or positions.size(1) != hidden_states.size(1):

@@ -196,7 +196,7 @@ def order_of_the_layer(cross_attention, norm_first):
             name = names[type(module)]
             module.register_forward_hook(lambda *_, name=name: called.append(name))
     states = torch.zeros(1, 3, 8)
-    layer(states, None, memory=states if cross_attention else None)
+    layer(states, None, memory=states if cross_attention else None, memory_mask=None)
     return called
 
 

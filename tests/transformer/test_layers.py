@@ -151,7 +151,7 @@ def test_dropout_of_a_layer_is_on_the_paths_past_it_and_in_training_only(crossin
     changes = {"norm_first": norm_first}
     dropping, plain = layer_of(crossing, dropout=0.5, **changes), layer_of(crossing, **changes)
     states = random_states(2, 5, 16)
-    more = {"memory": states} if crossing else {}
+    more = {"memory": states, "memory_mask": None} if crossing else {}
     assert torch.equal(dropping(states, None, **more), plain(states, None, **more))
     torch.manual_seed(0)
     dropping.train()
@@ -176,7 +176,7 @@ def test_pre_norm_and_post_norm_are_what_they_are_called(crossing):
         steps += [(layer.feed_forward_norm, layer.feed_forward)]
         for norm, sublayer in steps:
             x = x + sublayer(norm(x)) if norm_first else norm(x + sublayer(x))
-        result = layer(states, None, memory=memory if crossing else None)
+        result = layer(states, None, memory=memory if crossing else None, memory_mask=None)
         torch.testing.assert_close(result, x, atol=1e-12, rtol=0)
 
 
@@ -186,12 +186,13 @@ def test_only_the_attention_inside_a_sequence_is_rotary():
     states, memory = random_states(1, 3, 16), random_states(1, 4, 16, seed=1)
     places = torch.arange(3)[None]
     here, shifted, spread = (
-        stack(states, None, positions=each, memory=memory) for each in (places, places + 7, places * 7)
+        stack(states, None, positions=each, memory=memory, memory_mask=None)
+        for each in (places, places + 7, places * 7)
     )
     torch.testing.assert_close(here, shifted, atol=1e-4, rtol=0)  # only distances count
     assert (here - spread).abs().max() > 0.01
     angles = rotary_angles(places, 4, base=50.0)
-    expected = stack.norm(stack.layers[0](states, None, angles=angles, memory=memory))
+    expected = stack.norm(stack.layers[0](states, None, angles=angles, memory=memory, memory_mask=None))
     torch.testing.assert_close(here, expected, atol=1e-6, rtol=0)
 
 
@@ -226,14 +227,14 @@ def test_a_stack_with_caches_is_the_same_as_without(positions, norm_first):
     config = small_config(positions=positions, norm_first=norm_first, cross_attention=True, num_layers=3)
     stack, states = build(TransformerStack, config), random_states(2, 5, 16)
     memory, places = random_states(2, 4, 16, seed=1), torch.arange(5)[None]
-    whole = stack(states, "causal", positions=places, memory=memory)
+    whole = stack(states, "causal", positions=places, memory=memory, memory_mask=None)
     caches = [cache_for(layer, states, 5) for layer in stack.layers]
     ready = [layer.cross_attention.keys_and_values(memory) for layer in stack.layers]
     parts = []
     for start, end in ((0, 3), (3, 4), (4, 5)):
         mask = causal_mask(end - start, end)
         chunk, here = states[:, start:end], places[:, start:end]
-        parts.append(stack(chunk, mask, positions=here, memory=ready, caches=caches))
+        parts.append(stack(chunk, mask, positions=here, memory=ready, memory_mask=None, caches=caches))
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=1e-6, rtol=0)  # angles in float32
 
 
@@ -284,9 +285,11 @@ def test_a_stack_and_a_layer_refuse_what_does_not_fit():
     for kind in (TransformerLayer, TransformerStack):
         plain, crossing = build(kind, small_config()), build(kind, small_config(cross_attention=True))
         with pytest.raises(ValueError, match="memory is not wanted: cross_attention=False"):
-            plain(states, None, memory=states)
+            plain(states, None, memory=states, memory_mask=None)
         with pytest.raises(ValueError, match="memory is missing: cross_attention=True"):
             crossing(states, None)
+        with pytest.raises(ValueError, match="memory_mask is missing beside the memory"):
+            crossing(states, None, memory=states)
 
 
 def test_no_mask_of_a_forward_is_ever_filled_in():
@@ -305,7 +308,6 @@ def test_no_mask_of_a_forward_is_ever_filled_in():
             for function in functions:
                 for parameter in inspect.signature(function).parameters.values():
                     is_mask = "mask" in parameter.name or parameter.name == "may_answer"
-                    is_mask &= parameter.name != "memory_mask"  # comes with a memory, which may be absent
-                    if is_mask and parameter.default is not inspect.Parameter.empty:
+                    if is_mask and parameter.default not in (inspect.Parameter.empty, ...):
                         forgettable.append((name, function.__name__, parameter.name))
     assert not forgettable
