@@ -46,7 +46,7 @@ def temperature(value: float) -> Filter:
 def top_k(num_tokens: int, min_tokens_to_keep: int = 1) -> Filter:
     """Keep the k most probable tokens, and all that tie with the last of them.
 
-    Fan et al. (2018), section 5.1, https://arxiv.org/abs/1805.04833.
+    Fan et al. (2018), https://arxiv.org/abs/1805.04833.
 
     Args:
         num_tokens: k. More than there are keeps all.
@@ -102,7 +102,7 @@ def top_p(mass: float, min_tokens_to_keep: int = 1) -> Filter:
 def min_p(share: float, min_tokens_to_keep: int = 1) -> Filter:
     """Keep the tokens that are not much less probable than the most probable one.
 
-    Nguyen et al. (2024), section 3, https://arxiv.org/abs/2407.01082.
+    Nguyen et al. (2024), https://arxiv.org/abs/2407.01082.
 
     Args:
         share: of the highest probability; tokens below it go. From 0, which keeps all, to 1.
@@ -131,7 +131,7 @@ def typical_p(mass: float, min_tokens_to_keep: int = 1) -> Filter:
     """Keep the tokens that are about as surprising as one expects, until they have this much probability.
 
     How surprising a token is, is minus its log-probability; what one expects is the entropy. So the most
-    probable token may go. Meister et al. (2023), equation 10, https://arxiv.org/abs/2202.00666.
+    probable token may go. Meister et al. (2023), https://arxiv.org/abs/2202.00666.
 
     Args:
         mass: above 0 and below 1.

@@ -34,7 +34,7 @@ class Speculation:
     def acceptance_rate(self) -> float:
         """The share of the tokens looked at that were accepted; NaN if nothing was proposed.
 
-        It estimates alpha of the paper's definition 3.1.
+        It estimates alpha of the paper's section 3.
         """
         looked_at = self.num_accepted + self.num_rejected
         return self.num_accepted / looked_at if looked_at else float("nan")

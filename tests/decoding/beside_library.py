@@ -6,7 +6,22 @@ import torch
 from library_models import END, PADDING, START, VOCAB_SIZE
 from torch.nn.utils.rnn import pad_sequence
 
+from chapters_src.pretrained import from_library
+
 NEW_TOKENS = 12
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def converted(theirs):
+    """Our model with the weights of theirs."""
+    return from_library(theirs.config, theirs.state_dict()).to(next(theirs.parameters()).dtype)
+
+
+def converted_if(wanted, theirs):
+    return converted(theirs) if wanted else theirs
 
 
 def random_prompts(seed, lengths=(9, 1, 6, 4)):

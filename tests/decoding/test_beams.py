@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from beside_library import NEW_TOKENS, generate, new_ids, padded, random_prompts, targets
+from beside_library import NEW_TOKENS, converted, generate, new_ids, padded, random_prompts, seeded, targets
 from enumeration import END as TINY_END
 from enumeration import continuations, p_value, tiny_model
 from library_models import CONFIGS, END, VOCAB_SIZE, library_model
@@ -21,14 +21,9 @@ from chapters_src.decoding import (
     top_k,
     top_p,
 )
-from chapters_src.pretrained import from_library
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
 each_kind = pytest.mark.parametrize("kind", list(CONFIGS))
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def search(model, kind, prompts, **options):
@@ -47,7 +42,7 @@ GRID = [*itertools.product((2, 4, 5, 8), (0.6, 1.0, 2.0)), (4, 0.0), (4, -1.0)]
 def test_beam_search_is_that_of_generate(kind, early_stopping):
     for seed, (num_beams, length_penalty) in enumerate(GRID):
         theirs, prompts = library_model(kind, seed % 6), random_prompts(seed, lengths=(9, 1, 4))
-        ours = from_library(theirs.config, theirs.state_dict()).double()
+        ours = converted(theirs)
         options = {"length_penalty": length_penalty, "early_stopping": early_stopping, "num_beams": num_beams}
         expected = [new_ids(row) for row in generate(theirs, kind, prompts, **options)]
         for model in (ours, theirs):
@@ -215,8 +210,8 @@ def test_with_the_same_seed_the_same_hypotheses_as_generate(kind, filters, optio
             model, kind, prompts, do_sample=True, num_beams=3, early_stopping=early_stopping, **options
         )
         ((found,),) = beam_sample(
-            model, prompts, generator=seeded(seed), num_beams=3, early_stopping=early_stopping, filters=filters,
-            max_new_tokens=NEW_TOKENS, stop=Stop(END), **targets(kind),
+            model, prompts, generator=seeded(seed), num_beams=3, early_stopping=early_stopping,
+            filters=filters, max_new_tokens=NEW_TOKENS, stop=Stop(END), **targets(kind),
         )  # fmt: skip
         assert found.ids == new_ids(expected[0])
         different += found.ids != search(model, kind, prompts, num_beams=3)[0][0].ids
@@ -238,7 +233,7 @@ def test_one_step_draws_pairs_without_replacement():
     drawn = beam_sample(model, [prompt] * 4000, generator=seeded(), num_beams=1, max_new_tokens=1)
     exact = continuations(model, prompt, 1)
     assert p_value([each[0].ids for each in drawn], exact) > 0.001
-    # With two beams both candidates are hypotheses: {a, b} has p(a) p(b) / (1 - p(a)) + p(b) p(a) / (1 - p(b)).
+    # With two beams both candidates are hypotheses. First a, then b: p(a) p(b) / (1 - p(a)).
     drawn = beam_sample(
         model, [prompt] * 4000, generator=seeded(), num_beams=2, num_hypotheses=2, max_new_tokens=1
     )

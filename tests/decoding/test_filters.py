@@ -34,7 +34,11 @@ keep = st.integers(1, 5)
 # Ours, theirs, and values in the order of the arguments of both.
 PAIRS = {
     "temperature": (temperature, TemperatureLogitsWarper, [st.floats(0.01, 100)]),
-    "top_k": (top_k, lambda k, kept: TopKLogitsWarper(k, min_tokens_to_keep=kept), [st.integers(1, 40), keep]),
+    "top_k": (
+        top_k,
+        lambda k, kept: TopKLogitsWarper(k, min_tokens_to_keep=kept),
+        [st.integers(1, 40), keep],
+    ),
     "top_p": (
         top_p,
         lambda p, kept: TopPLogitsWarper(p, min_tokens_to_keep=kept),

@@ -1,14 +1,13 @@
-"""The log-probability of given sequences: against the library's loss, brute force, and other paths of ours."""
+"""The log-probability of given sequences: against the library's loss and brute force."""
 
 import pytest
 import torch
-from beside_library import padded, random_prompts, targets
+from beside_library import converted_if, padded, random_prompts, targets
 from enumeration import continuations, next_log_probabilities, tiny_model
 from library_models import CONFIGS, START, library_model
 
 from chapters_src.decoding import greedy, sequence_log_probability
 from chapters_src.decoding.results import Scored
-from chapters_src.pretrained import from_library
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
 whose = pytest.mark.parametrize("converted", [True, False], ids=["ours", "library"])
@@ -20,7 +19,7 @@ GIVEN = random_prompts(100, lengths=(5, 1, 8, 3))
 def test_it_is_the_librarys_loss(kind, converted):
     """Row by row, without padding: the mean over the labels is minus the mean log-probability."""
     theirs, prompts = library_model(kind, 0), random_prompts(0)
-    model = from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
+    model = converted_if(converted, theirs)
     found = sequence_log_probability(model, prompts, GIVEN, **targets(kind))
     for prompt, given, each in zip(prompts, GIVEN, found, strict=True):
         if targets(kind):

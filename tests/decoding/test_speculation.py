@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from beside_library import NEW_TOKENS, random_prompts, targets
+from beside_library import NEW_TOKENS, converted_if, random_prompts, seeded, targets
 from enumeration import END as TINY_END
 from enumeration import continuations, p_value, tiny_model
 from library_models import CONFIGS, END, library_model
@@ -28,39 +28,28 @@ from chapters_src.decoding import (
     temperature,
     top_k,
 )
-from chapters_src.pretrained import from_library
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
 whose = pytest.mark.parametrize("converted", [True, False], ids=["ours", "library"])
 
 
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def converted_if(converted, theirs):
-    return from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
-
-
-def noisy(model, kind, seed, noise):
-    """A draft that is often right."""
-    other = library_model(kind, seed)
-    generator = seeded(seed)
+def nearly(kind, seed):
+    """A draft for this library_model that is often right."""
+    other, generator = library_model(kind, seed), seeded(seed)
     for name, tensor in other.state_dict().items():
-        tensor.copy_(
-            model.state_dict()[name] + noise * torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype)
-        )
+        if "embed_positions" not in name:  # Marian's are no parameters.
+            tensor += 0.03 * torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype)
     return other
 
 
 @whose
 @pytest.mark.parametrize("num_drafted", [1, 4, 20])
-@pytest.mark.parametrize("kind", list(CONFIGS))
+@pytest.mark.parametrize("kind", ["gpt2", "marian"])
 def test_greedily_it_writes_what_greedy_decoding_writes(kind, num_drafted, converted):
     numbers = []
-    for seed in range(4):
+    for seed in range(3):
         theirs = library_model(kind, seed)
-        draft = converted_if(not converted, noisy(theirs, kind, seed, 0.03))
+        draft = converted_if(not converted, nearly(kind, seed))
         model = converted_if(converted, theirs)
         same = {
             "max_new_tokens": NEW_TOKENS, "stop": Stop(END), "filters": [repetition_penalty(1.3)],
@@ -84,15 +73,18 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("name", list(EXACT))
-@pytest.mark.parametrize("kind", ["other", "awful"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("other", "plain"), ("other", "filtered"), ("awful", "plain"), ("awful", "no repetition")],
+)
 def test_sampling_keeps_the_distribution_of_the_model(kind, name):
     """Whole continuations of three tokens, against their exact probabilities."""
     ours, theirs = EXACT[name]
-    model, prompt = tiny_model(0), [1]
-    draft = {"other": tiny_model(1), "awful": lambda ids: torch.tensor([-9.0, 9.0, 0.0, -9.0])}[kind]
+    model, prompt = tiny_model(0, 5), [1]
+    awful = torch.tensor([-9.0, 9.0, 0.0, -9.0, -9.0])
+    draft = {"other": tiny_model(1, 5), "awful": lambda ids: awful}[kind]
     generator, runs = seeded(), []
-    for _ in range(1200):
+    for _ in range(800):
         runs.append(
             speculative(
                 model, [prompt], draft=draft, num_drafted=2, generator=generator, filters=ours,
@@ -104,7 +96,7 @@ def test_sampling_keeps_the_distribution_of_the_model(kind, name):
     assert sum(run.num_rejected for run in runs) > 100  # The draft is another one.
     if isinstance(draft, torch.nn.Module):
         assert sum(run.num_accepted for run in runs) > 100
-        of_draft = sample(draft, [prompt] * 1200, generator=seeded(), filters=ours, max_new_tokens=3,
+        of_draft = sample(draft, [prompt] * 800, generator=seeded(), filters=ours, max_new_tokens=3,
                           stop=Stop(TINY_END))  # fmt: skip
         exact = continuations(model, prompt, 3, theirs)
         assert p_value([each.ids for each in of_draft], exact) < 1e-6  # The test can tell.
@@ -126,7 +118,7 @@ def test_a_perfect_draft_is_always_accepted(kind, generator):
 
 
 def test_the_acceptance_rate_is_alpha():
-    """For distributions that do not depend on what is there: the sum of min(p, q), theorem 3.5 of the paper."""
+    """For distributions that do not depend on what is there: the sum of min(p, q)."""
     model = tiny_model(0)
     model.head.projection.weight.data.zero_()  # All tokens alike: p = 1/4.
     q = torch.tensor([0.55, 0.15, 0.05, 0.25])
@@ -179,13 +171,18 @@ def test_what_is_accepted_after_the_end_is_not_written():
 def test_the_seed_decides():
     model, draft, prompts = library_model("llama", 0), library_model("llama", 1), random_prompts(0)[:1]
     first, again, other = (
-        speculative(model, prompts, draft=draft, generator=seeded(seed), max_new_tokens=10) for seed in (0, 0, 1)
+        speculative(model, prompts, draft=draft, generator=seeded(seed), max_new_tokens=10)
+        for seed in (0, 0, 1)
     )
     assert first == again and first.continuation.ids != other.continuation.ids
 
 
 def test_what_does_not_fit_is_refused():
     model = library_model("gpt2", 0)
+
+    def ban_all(logits, ids):
+        return torch.full_like(logits, -torch.inf)
+
     cases = [
         (lambda: speculative(model, [[5], [6]], draft=model, max_new_tokens=2), "2 prompts: .*takes one"),
         (lambda: speculative(model, [[5]], draft=model, max_new_tokens=2, num_drafted=0), "num_drafted=0"),
@@ -197,13 +194,12 @@ def test_what_does_not_fit_is_refused():
             lambda: speculative(model, [[5]], draft=lambda ids: torch.zeros(39), max_new_tokens=2),
             r"logits \(39,\), the model has a vocabulary of 40",
         ),
-        (lambda: speculative(model, [[1]], draft=tiny_model(0), max_new_tokens=20), "max_new_tokens=20 after 1"),
+        (lambda: speculative(model, [[1]], draft=tiny_model(0), max_new_tokens=20), "max_new_tokens=20"),
         (
-            lambda: speculative(model, [[5]], draft=model, max_new_tokens=5, filters=[no_repeat_ngram(1)] * 2
-                                + [lambda logits, ids: logits - torch.inf]),
+            lambda: speculative(model, [[5]], draft=model, max_new_tokens=5, filters=[ban_all]),
             "the filters leave no token",
         ),
-    ]  # fmt: skip
+    ]
     for call, message in cases:
         with pytest.raises(ValueError, match=message):
             call()
@@ -217,5 +213,10 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_shared_beginnings():
-    for one, other, number in [((), (1,), 0), ((1, 2), (1, 2), 2), ((1, 2, 3), (1, 2), 2), ((1, 5), (1, 4), 1)]:
+    for one, other, number in [
+        ((), (1,), 0),
+        ((1, 2), (1, 2), 2),
+        ((1, 2, 3), (1, 2), 2),
+        ((1, 5), (1, 4), 1),
+    ]:
         assert speculation._num_shared(one, other) == speculation._num_shared(other, one) == number

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from beside_library import NEW_TOKENS, generate, new_ids, random_prompts, targets
+from beside_library import NEW_TOKENS, converted_if, generate, new_ids, random_prompts, seeded, targets
 from enumeration import continuations, next_log_probabilities, p_value, tiny_model
 from library_models import CONFIGS, END, PADDING, START, VOCAB_SIZE, library_model
 from transformers import (
@@ -24,20 +24,10 @@ from chapters_src.decoding import (
     top_k,
     top_p,
 )
-from chapters_src.pretrained import from_library
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
 each_kind = pytest.mark.parametrize("kind", list(CONFIGS))
 whose = pytest.mark.parametrize("converted", [True, False], ids=["ours", "library"])
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def converted_if(converted, theirs):
-    dtype = next(theirs.parameters()).dtype
-    return from_library(theirs.config, theirs.state_dict()).to(dtype) if converted else theirs
 
 
 # Greedy, against generate()
@@ -51,7 +41,11 @@ def test_greedy_decoding_is_that_of_generate(kind, converted):
         theirs, prompts = library_model(kind, seed), random_prompts(seed)
         expected = [new_ids(row) for row in generate(theirs, kind, prompts)]
         found = greedy(
-            converted_if(converted, theirs), prompts, max_new_tokens=NEW_TOKENS, stop=Stop(END), **targets(kind)
+            converted_if(converted, theirs),
+            prompts,
+            max_new_tokens=NEW_TOKENS,
+            stop=Stop(END),
+            **targets(kind),
         )
         assert [each.ids for each in found] == expected, seed
         assert [each.finished for each in found] == ["end" if END in row else "length" for row in expected]
@@ -194,7 +188,9 @@ def test_the_cache_changes_nothing(filters):
 def test_rows_that_ended_are_not_computed():
     model, prompts = library_model("gpt2", 0), random_prompts(0)
     sizes = []
-    hook = model.register_forward_pre_hook(lambda module, args, given: sizes.append(len(given["input_ids"])), with_kwargs=True)
+    hook = model.register_forward_pre_hook(
+        lambda module, args, given: sizes.append(len(given["input_ids"])), with_kwargs=True
+    )
     found = greedy(model, prompts, max_new_tokens=NEW_TOKENS, stop=Stop(END))
     hook.remove()
     lengths = [len(each.ids) for each in found]
@@ -247,9 +243,7 @@ def test_samples_have_the_exact_frequencies(name):
     ours, theirs = SAMPLING[name]
     model, prompt = tiny_model(0, vocab_size=5), [1, 2]
     exact = continuations(model, prompt, 3, theirs)
-    drawn = sample(
-        model, [prompt] * 4000, generator=seeded(), filters=ours, max_new_tokens=3, stop=Stop(0)
-    )
+    drawn = sample(model, [prompt] * 4000, generator=seeded(), filters=ours, max_new_tokens=3, stop=Stop(0))
     assert p_value([each.ids for each in drawn], exact) > 0.001
     if ours:
         plain = continuations(model, prompt, 3)
@@ -310,7 +304,10 @@ def test_what_does_not_fit_is_refused():
             lambda: greedy(model, torch.ones(1, 2).long(), torch.ones(1, 3), max_new_tokens=1),
             r"attention_mask \(1, 3\) for prompts \(1, 2\)",
         ),
-        (lambda: greedy(model, torch.ones(1, 2).long(), torch.full((1, 2), 2), max_new_tokens=1), "1 for each"),
+        (
+            lambda: greedy(model, torch.ones(1, 2).long(), torch.full((1, 2), 2), max_new_tokens=1),
+            "1 for each",
+        ),
         (lambda: greedy(model, [[5.5]], max_new_tokens=1), "whole numbers"),
         (lambda: greedy(model, [[VOCAB_SIZE]], max_new_tokens=1), r"id 40 .*is not in 0 \.\.\. 39"),
         (lambda: greedy(model, [[5]], max_new_tokens=0), "max_new_tokens=0 .*from 1"),
@@ -332,7 +329,9 @@ def test_what_does_not_fit_is_refused():
         greedy(torch.nn.Linear(2, 2).eval(), [[5]], max_new_tokens=1)
 
 
-@pytest.mark.parametrize("write", [greedy, lambda *args, **options: sample(*args, generator=seeded(), **options)])
+@pytest.mark.parametrize(
+    "write", [greedy, lambda *args, **options: sample(*args, generator=seeded(), **options)]
+)
 def test_filters_that_leave_nothing_are_an_error(write):
     model = tiny_model(0)
     with pytest.raises(ValueError, match="the filters leave no token"):

@@ -26,6 +26,7 @@ def close(one, other):
 
 # The library's models, and ours with their weights
 
+
 def padded_inputs(kind, seed):
     """Four sequences of different lengths: prompts are padded on the left, sources on the right."""
     draw = random.Random(seed)
