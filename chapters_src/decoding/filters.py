@@ -210,7 +210,8 @@ def no_repeat_ngram(size: int) -> Filter:
             return logits
         runs = ids.unfold(1, size, 1)  # (B, number of runs, n)
         begun = ids[:, ids.size(1) - size + 1 :]  # (B, n - 1), of which the next token makes a run.
-        is_repeated = (runs[..., :-1] == begun[:, None]).all(dim=-1) & (runs != PADDING).all(dim=-1)
+        # Padding is all on the left, so a run that has some is like no other.
+        is_repeated = (runs[..., :-1] == begun[:, None]).all(dim=-1)
         banned = runs[..., -1].masked_fill(~is_repeated, PADDING)
         return logits.masked_fill(_tokens_among(banned, logits), -torch.inf)
 

@@ -162,7 +162,8 @@ class _Rules:
             check_some_left(self.filters, wanted[num_accepted, None])
             return num_accepted, best[num_accepted]
         q, p = proposed.softmax(dim=-1), wanted.softmax(dim=-1)
-        places = torch.arange(len(tokens), device=p.device), torch.tensor(tokens, dtype=torch.long)
+        chosen = torch.tensor(tokens, dtype=torch.long, device=p.device)
+        places = torch.arange(len(tokens), device=p.device), chosen
         uniform = torch.rand(len(tokens), generator=self.generator, device=self.generator.device)
         # Accepted with the probability min(1, p / q). Written so, never if p is 0.
         is_accepted = uniform.to(p) * q[places] < p[places]
@@ -201,7 +202,7 @@ def _speculate(start: Start, rules: _Rules, max_new_tokens: int, stop: Stop) -> 
         for each in written.tolist():
             new.append(each)
             reason = stop.reason(new) or ("length" if len(new) == max_new_tokens else None)
-            if reason is not None:  # What was accepted after the end does not count.
+            if reason is not None:  # What was accepted after the end is not written.
                 break
     continuation = Continuation(tuple(new), tuple(scored[: len(new)]), reason, stop.text(new))
     return Speculation(continuation, num_steps, num_accepted, num_rejected)

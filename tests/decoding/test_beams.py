@@ -109,12 +109,15 @@ def test_beam_search_with_filters_is_that_of_generate(kind, filters, options):
     assert changed
 
 
-def test_several_end_ids():
-    ends = (END, 7, 20)
-    for seed in range(4):
+@pytest.mark.parametrize("num_ends", [3, 25])
+def test_several_end_ids(num_ends):
+    """With many, more candidates than two for each beam have to be looked at, or none might go on."""
+    ends = tuple(range(END, END + num_ends))
+    options = {"num_beams": 3, "early_stopping": "never", "length_penalty": 3.0}
+    for seed in range(6):
         model, prompts = library_model("llama", seed), random_prompts(seed)
-        found = search(model, "llama", prompts, num_beams=3, stop=Stop(ends))
-        expected = generate(model, "llama", prompts, num_beams=3, eos_token_id=list(ends))
+        found = search(model, "llama", prompts, stop=Stop(ends), **options)
+        expected = generate(model, "llama", prompts, eos_token_id=list(ends), **options)
         assert [each[0].ids for each in found] == [new_ids(row, ends) for row in expected]
 
 

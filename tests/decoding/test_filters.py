@@ -122,6 +122,16 @@ def test_a_tiny_share_keeps_the_best(seed, mass, kind):
     assert typical_p(mass)(logits, ids).isfinite().any(dim=-1).all()
 
 
+@pytest.mark.parametrize("mass", [0.25, 0.5, 0.75])
+def test_a_sum_that_is_just_the_mass(mass):
+    """Probabilities of which floats make exact sums."""
+    logits = torch.tensor([[4.0, 4.0, 4.0, 4.0], [1.0, 1.0, -torch.inf, -torch.inf]])
+    for name in ("top_p", "typical_p", "min_p"):
+        make, processor, _ = PAIRS[name]
+        assert torch.equal(make(mass)(logits, None), processor(mass, 1)(None, logits.clone())), name
+    assert top_p(mass)(logits, None)[0].isfinite().sum() == 4 * mass
+
+
 def test_extremes():
     logits, ids = batch(1)
     assert torch.equal(top_p(1.0)(logits, ids), logits)
@@ -134,11 +144,11 @@ def test_extremes():
 
 
 @pytest.mark.parametrize("name", ["repetition_penalty", "no_repeat_ngram"])
-@given(seed=seeds, padding=st.integers(1, 6), value=st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
-def test_padding_is_no_token(name, seed, padding, value):
+@given(seed=seeds, padding=st.integers(1, 6), length=st.integers(1, 12), value=st.integers(1, 4))
+@settings(max_examples=100, deadline=None)
+def test_padding_is_no_token(name, seed, padding, length, value):
     make = PAIRS[name][0]
-    logits, ids = batch(seed)
+    logits, ids = batch(seed, length=length)
     padded = torch.nn.functional.pad(ids, (padding, 0), value=filters.PADDING)
     assert torch.equal(make(value)(logits, padded), make(value)(logits, ids))
 
