@@ -219,10 +219,10 @@ def _search(start: Start, rules: _Rules, filters: Sequence[Filter], pick: Pick) 
     sources = [_Source(rules, [_Beam(0.0)]) for _ in seen]
     rows = torch.arange(len(seen), device=seen.device).repeat_interleave(rules.num_beams)
     state.select(rows)
-    seen, still_open = seen[rows], sources
+    logits, seen, still_open = state.next_logits, seen[rows], sources
     while True:
         beams = [source.full_beams() for source in still_open]
-        candidates = _candidates(state.next_logits, seen, beams, filters, pick, rules.num_candidates)
+        candidates = _candidates(logits, seen, beams, filters, pick, rules.num_candidates)
         for source, its_candidates in zip(still_open, candidates, strict=True):
             source.advance(its_candidates)
         still_open = [source for source in still_open if not source.is_done()]
@@ -233,7 +233,7 @@ def _search(start: Start, rules: _Rules, filters: Sequence[Filter], pick: Pick) 
         ids = torch.tensor([beam.ids[-1] for beam in going_on], device=seen.device)
         seen = torch.cat([seen[rows], ids[:, None]], dim=1)
         state.select(rows)
-        state.step(ids)
+        logits = state.step(ids)
 
 
 def _candidates(

@@ -81,18 +81,13 @@ def to_rows(prompts: Prompts, attention_mask: Tensor | None) -> list[list[int]]:
         ValueError: no prompts, one without a token, a single list, or a mask that does not fit.
     """
     if isinstance(prompts, Tensor) and prompts.ndim == 2:
-        rows = prompts.tolist()
-        if attention_mask is not None:
-            if (
-                attention_mask.shape != prompts.shape
-                or not ((attention_mask == 0) | (attention_mask == 1)).all()
-            ):
-                raise ValueError(
-                    f"attention_mask {tuple(attention_mask.shape)} for prompts {tuple(prompts.shape)}: 1 for "
-                    "each token and 0 for padding are needed"
-                )
-            masks = attention_mask.tolist()
-            rows = [[i for i, m in zip(*both, strict=True) if m] for both in zip(rows, masks, strict=True)]
+        mask = torch.ones_like(prompts) if attention_mask is None else attention_mask
+        if mask.shape != prompts.shape or not ((mask == 0) | (mask == 1)).all():
+            raise ValueError(
+                f"attention_mask {tuple(mask.shape)} for prompts {tuple(prompts.shape)}: 1 for each token "
+                "and 0 for padding are needed"
+            )
+        rows = [row[is_token].tolist() for row, is_token in zip(prompts, mask.bool(), strict=True)]
     elif attention_mask is not None:
         raise ValueError(
             "attention_mask is for a padded tensor of ids (batch, tokens): leave it out for lists"

@@ -153,12 +153,12 @@ def _write(
     state, seen = start
     rows = list(range(len(seen)))
     written: list[list[int]] = [[] for _ in rows]
+    logits = accurate(state.next_logits)
     for length in count(1):
-        logits = accurate(state.next_logits)
         filtered = apply(filters, logits, seen)
         check_some_left(filters, filtered)
         chosen = choose(filtered)
-        ids = chosen.tolist()  # The one time that a step waits for the device.
+        ids = chosen.tolist()  # Here a step waits for the device.
         for row, token in zip(rows, ids, strict=True):
             written[row].append(token)
         otherwise = "length" if length == max_new_tokens else None
@@ -173,7 +173,7 @@ def _write(
             state.select(kept)
             seen, chosen = seen[kept], chosen[kept]
             rows = [rows[place] for place in open_places]
-        state.step(chosen)
+        logits = accurate(state.step(chosen))
 
 
 def _collect(steps: Iterator[_Step], stop: Stop) -> list[Continuation]:

@@ -1,6 +1,7 @@
 """Beam search against `generate()` and brute force; beam sampling against the same draws of the library."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -139,6 +140,22 @@ def test_with_room_for_all_it_finds_all_in_their_order(length_penalty, early_sto
         assert len(found) == len(exact) == 40  # 1 + 3 + 9 that end, and 27 that do not
         assert [each.ids for each in found] == sorted(scores, key=scores.get, reverse=True)
         assert [each.score for each in found] == pytest.approx(sorted(scores.values(), reverse=True))
+
+
+def test_never_knows_that_a_negative_penalty_punishes_length():
+    """What a beam may reach is then what it would score now. Worked by hand: "a" is token 1."""
+    table = torch.tensor([[0.5, 0.48, 0.01, 0.01], [0.3, 0.68, 0.01, 0.01], [0.9, 0.08, 0.01, 0.01]])
+
+    def fixed(log_probabilities, ids):
+        return table[min(ids.size(1) - 1, 2)].log().double().expand_as(log_probabilities)
+
+    ((best, second),) = beam_search(
+        tiny_model(0), [[1]], num_beams=2, num_hypotheses=2, max_new_tokens=12, length_penalty=-1.0,
+        early_stopping="never", filters=[fixed], stop=Stop(TINY_END),
+    )  # fmt: skip
+    assert best.ids == (0,) and best.score == pytest.approx(math.log(0.5))
+    # After two steps "a, end" has 2 log(0.48 * 0.3) = -3.88, and "a, a" could only get worse than -2.24.
+    assert second.ids == (1, 1, 0) and second.score == pytest.approx(3 * math.log(0.48 * 0.68 * 0.9))
 
 
 def test_a_hypothesis_has_the_log_probability_that_the_model_gives_it():

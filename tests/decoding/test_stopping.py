@@ -191,6 +191,7 @@ def test_certain_text_is_all_that_is_certain():
     assert [stop.certain_text(ids) for ids in ([0], [0, 1], [0, 1, 2], [0, 1, 2, 2], [4])] == [
         "x", "x", "xst", "xsta", "é",
     ]  # fmt: skip
+    assert Stop((), "aab", Pieces("xaa")).certain_text([0]) == "x"  # of two beginnings the longer one
     assert Stop(()).certain_text([0, 1]) == ""
 
 
