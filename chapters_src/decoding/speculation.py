@@ -85,11 +85,8 @@ def speculative(
     if len(prompts) != 1:
         raise ValueError(f"{len(prompts)} prompts: speculative decoding takes one, because rows would differ")
     start = begin(model, prompts, attention_mask, max_new_tokens, target_ids, stop)
-    start.state.crop(start.state.length)  # Refused at once by what cannot forget.
     if isinstance(draft, nn.Module):
-        other = begin(draft, prompts, attention_mask, max_new_tokens, target_ids)
-        other.state.crop(other.state.length)
-        draft = _ModelDraft(other)
+        draft = _ModelDraft(begin(draft, prompts, attention_mask, max_new_tokens, target_ids))
     rules = _Rules(draft, num_drafted, filters, generator)
     return _speculate(start, rules, max_new_tokens, stop)
 
@@ -105,7 +102,7 @@ class _ModelDraft:
         shared = _num_shared(self._read, ids)
         if shared == len(ids) < len(self._read):
             shared -= 1  # Its last token is read again, for the logits after it.
-        self._state.crop(self._state.length - len(self._read) + shared)
+        self._state.crop(self._state.length - len(self._read) + shared)  # Refused if it cannot forget.
         if shared < len(ids):
             self._state.step(torch.tensor([ids[shared:]], device=self._device))
         self._read = list(ids)

@@ -76,13 +76,23 @@ def test_what_would_underflow_does_not():
 
 
 def test_a_token_that_is_out_of_the_question_has_a_finite_logarithm():
-    """softmax, then the logarithm, gives minus infinity there; bfloat16 would be three digits."""
+    """softmax, then the logarithm, gives minus infinity there."""
     model = tiny_model(0).to(torch.bfloat16)
     model.head.projection.weight.data *= 200
     found = sequence_log_probability(model, [[1]] * 4, [[token] for token in range(4)])
     numbers = torch.tensor([each.log_probability for each in found])
     assert numbers.isfinite().all() and numbers.min() < -104
     assert numbers.exp().sum().item() == pytest.approx(1, abs=1e-6)
+
+
+def test_logits_of_few_digits_are_summed_in_many():
+    """The probabilities of all tokens add up to 1; in bfloat16 they would by three digits."""
+    model = tiny_model(0, vocab_size=50).to(torch.bfloat16)
+    found = sequence_log_probability(model, [[1]] * 50, [[token] for token in range(50)])
+    numbers = torch.tensor([each.log_probability for each in found])
+    assert numbers.exp().sum().item() == pytest.approx(1, abs=1e-5)
+    (best,) = greedy(model, [[1]], max_new_tokens=1)
+    assert best.log_probability == pytest.approx(numbers.max().item(), abs=1e-6)
 
 
 def test_what_does_not_fit_is_refused():

@@ -28,6 +28,7 @@ from chapters_src.decoding import (
     temperature,
     top_k,
 )
+from chapters_src.decoding.prompts import begin
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
 whose = pytest.mark.parametrize("converted", [True, False], ids=["ours", "library"])
@@ -210,6 +211,14 @@ def test_what_does_not_fit_is_refused():
     for pair in ((window.eval(), model), (model, window.eval())):
         with pytest.raises(ValueError, match="attends to a sliding window"):
             speculative(pair[0], [[5]], draft=pair[1], max_new_tokens=2)
+
+
+def test_a_draft_model_forgets_and_reads_what_it_has_to():
+    model, prompt = library_model("llama", 0), [5, 6]
+    draft = speculation._ModelDraft(begin(model, [prompt], None, 6))
+    for new in ([], [7], [7, 8, 9], [7, 8], [7, 8], [7, 10, 11, 12], [], [13]):
+        expected = begin(model, [[*prompt, *new]], None, 1).state.next_logits[0]
+        torch.testing.assert_close(draft([*prompt, *new]), expected)
 
 
 def test_shared_beginnings():
