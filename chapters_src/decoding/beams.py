@@ -62,7 +62,7 @@ def beam_search(
 
     Returns:
         For each prompt its hypotheses, the best first, with their scores. There may be fewer than asked for
-        if no others exist. (The library then fills up with ones that it had ruled out, scored about -1e9.)
+        if no others exist. (The library then fills up with copies, scored -1e9 over a power of the length.)
 
     Raises:
         ValueError: prompts, settings or sizes that do not fit, or filters that leave no token.

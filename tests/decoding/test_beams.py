@@ -122,6 +122,25 @@ def test_several_end_ids(num_ends):
         assert [each[0].ids for each in found] == [new_ids(row, ends) for row in expected]
 
 
+def test_no_hypothesis_comes_twice():
+    """What the docstring says of the library: where one hypothesis exists, it gives copies besides."""
+    model, only = library_model("llama", 0), 7
+    output = model.generate(
+        torch.tensor([[5, 6]]), do_sample=False, num_beams=3, num_return_sequences=3, max_new_tokens=2,
+        suppress_tokens=[token for token in range(VOCAB_SIZE) if token != only],
+        return_dict_in_generate=True, output_scores=True,
+    )  # fmt: skip
+    assert output.sequences[:, 2:].tolist() == [[only, only]] * 3 and output.sequences_scores[1] < -1e8
+
+    def rule_out(logits, ids):
+        is_other = torch.arange(VOCAB_SIZE) != only
+        return logits.masked_fill(is_other, -torch.inf)
+
+    options = {"num_beams": 3, "num_hypotheses": 3, "max_new_tokens": 2, "filters": [rule_out]}
+    ((found,),) = beam_search(model, [[5, 6]], **options)
+    assert found.ids == (only, only) and found.score == pytest.approx(output.sequences_scores[0].item())
+
+
 # Against brute force, and itself
 
 
