@@ -16,8 +16,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from chapters_src.decoding.checks import check_count, check_generator
 from chapters_src.decoding.filters import Filter, apply, check_some_left
-from chapters_src.decoding.probabilities import accurate, check_generator, draw
+from chapters_src.decoding.probabilities import accurate, draw
 from chapters_src.decoding.prompts import Prompts, Start, TargetIds, begin
 from chapters_src.decoding.results import Continuation
 from chapters_src.decoding.stopping import ONLY_LENGTH, Stop
@@ -133,10 +134,8 @@ class _Rules:
     stop: Stop
 
     def __post_init__(self) -> None:
-        for name in ("num_beams", "num_hypotheses"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name}={value!r} has to be a whole number from 1")
+        check_count("num_beams", self.num_beams)
+        check_count("num_hypotheses", self.num_hypotheses)
         if self.num_hypotheses > self.num_beams:
             raise ValueError(
                 f"num_hypotheses={self.num_hypotheses} are more than num_beams={self.num_beams} keep: search "

@@ -20,6 +20,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from chapters_src.decoding.checks import check_count
+
 Filter = Callable[[Tensor, Tensor], Tensor]
 PADDING = -1  # In the ids that filters see.
 
@@ -58,8 +60,8 @@ def top_k(num_tokens: int, min_tokens_to_keep: int = 1) -> Filter:
     Raises:
         ValueError: a number that is no whole number from 1.
     """
-    _check_count("top_k", num_tokens, "leave the filter out to keep all tokens")
-    _check_count("min_tokens_to_keep", min_tokens_to_keep)
+    check_count("top_k", num_tokens, "leave the filter out to keep all tokens")
+    check_count("min_tokens_to_keep", min_tokens_to_keep)
 
     def filtered(logits: Tensor, ids: Tensor) -> Tensor:
         kept = min(max(num_tokens, min_tokens_to_keep), logits.size(-1))
@@ -88,7 +90,7 @@ def top_p(mass: float, min_tokens_to_keep: int = 1) -> Filter:
         raise ValueError(
             f"top_p={mass} has to be above 0 and at most 1: for the most probable token alone use `greedy`"
         )
-    _check_count("min_tokens_to_keep", min_tokens_to_keep)
+    check_count("min_tokens_to_keep", min_tokens_to_keep)
 
     def filtered(logits: Tensor, ids: Tensor) -> Tensor:
         ordered = logits.sort(dim=-1)  # The least probable first: what these have together may go.
@@ -116,7 +118,7 @@ def min_p(share: float, min_tokens_to_keep: int = 1) -> Filter:
     """
     if not 0 <= share <= 1:
         raise ValueError(f"min_p={share} has to be a share of the highest probability, from 0 to 1")
-    _check_count("min_tokens_to_keep", min_tokens_to_keep)
+    check_count("min_tokens_to_keep", min_tokens_to_keep)
 
     def filtered(logits: Tensor, ids: Tensor) -> Tensor:
         probabilities = logits.softmax(dim=-1)
@@ -147,7 +149,7 @@ def typical_p(mass: float, min_tokens_to_keep: int = 1) -> Filter:
         raise ValueError(
             f"typical_p={mass} has to be above 0 and below 1: leave the filter out to keep all tokens"
         )
-    _check_count("min_tokens_to_keep", min_tokens_to_keep)
+    check_count("min_tokens_to_keep", min_tokens_to_keep)
 
     def filtered(logits: Tensor, ids: Tensor) -> Tensor:
         log_probabilities = logits.log_softmax(dim=-1)
@@ -203,7 +205,7 @@ def no_repeat_ngram(size: int) -> Filter:
     Raises:
         ValueError: the size is no whole number from 1.
     """
-    _check_count("no_repeat_ngram", size, "leave the filter out to allow repetition")
+    check_count("no_repeat_ngram", size, "leave the filter out to allow repetition")
 
     def filtered(logits: Tensor, ids: Tensor) -> Tensor:
         if ids.size(1) < size:
@@ -246,8 +248,3 @@ def _tokens_among(ids: Tensor, logits: Tensor) -> Tensor:
     places = torch.where(is_entry, ids, vocab_size)  # All else goes to a spare column.
     there = torch.zeros(len(ids), vocab_size + 1, dtype=torch.bool, device=logits.device)
     return there.scatter(1, places, True)[:, :vocab_size]
-
-
-def _check_count(name: str, value: int, way_out: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name}={value!r} has to be a whole number from 1" + f"; {way_out}" * bool(way_out))

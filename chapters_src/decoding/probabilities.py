@@ -38,9 +38,3 @@ def draw(probabilities: Tensor, num_draws: int, generator: torch.Generator) -> T
     """
     where = probabilities.to(generator.device)
     return torch.multinomial(where, num_draws, generator=generator).to(probabilities.device)
-
-
-def check_generator(generator: object) -> None:
-    """Raise an error for what is no generator."""
-    if not isinstance(generator, torch.Generator):
-        raise TypeError(f"generator={generator!r}: a torch.Generator().manual_seed(...) is needed to draw")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from chapters_src.decoding.checks import check_count
 from chapters_src.decoding.filters import PADDING
 from chapters_src.decoding.stopping import ONLY_LENGTH, Stop
 from chapters_src.transformer import DecodingState, start_decoding
@@ -51,8 +52,7 @@ def begin(
         ValueError: no prompts, a prompt without a token, an attention mask that does not fit, end ids outside
             the vocabulary, no room for as many tokens, and all else that `start_decoding` refuses.
     """
-    if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int) or max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens={max_new_tokens!r} has to be a whole number from 1")
+    check_count("max_new_tokens", max_new_tokens)
     device = next(model.parameters()).device
     rows = to_rows(prompts, attention_mask)
     ids, mask = (each.to(device) for each in pad(rows, "left" if target_ids is None else "right"))

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from chapters_src.decoding.checks import check_count, check_generator
 from chapters_src.decoding.filters import Filter, apply, check_some_left
-from chapters_src.decoding.probabilities import accurate, check_generator, draw, log_probabilities_of
+from chapters_src.decoding.probabilities import accurate, draw, log_probabilities_of
 from chapters_src.decoding.prompts import Prompts, Start, TargetIds, begin
 from chapters_src.decoding.results import Continuation
 from chapters_src.decoding.stopping import ONLY_LENGTH, Stop
@@ -78,8 +79,7 @@ def speculative(
             model that cannot forget.
         TypeError: what should be a generator is none, or a model that cannot decode.
     """
-    if isinstance(num_drafted, bool) or not isinstance(num_drafted, int) or num_drafted < 1:
-        raise ValueError(f"num_drafted={num_drafted!r} has to be a whole number from 1")
+    check_count("num_drafted", num_drafted)
     if generator is not None:
         check_generator(generator)
     if len(prompts) != 1:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from chapters_src.decoding.checks import check_generator
 from chapters_src.decoding.filters import Filter, apply, check_some_left
-from chapters_src.decoding.probabilities import accurate, check_generator, draw, log_probabilities_of
+from chapters_src.decoding.probabilities import accurate, draw, log_probabilities_of
 from chapters_src.decoding.prompts import Prompts, Start, TargetIds, begin
 from chapters_src.decoding.results import Continuation
 from chapters_src.decoding.stopping import ONLY_LENGTH, Stop
