@@ -1,23 +1,12 @@
-"""The decoding state against `generate()`, token for token, and against computing everything anew."""
+"""The decoding state against computing everything anew. In tests/decoding it writes, beside `generate()`."""
 
 import random
 
 import pytest
 import torch
-from searches import beam_search, greedy
+from library_models import CONFIGS, IDS, START, VOCAB_SIZE, library_model
 from small_models import KINDS, POSITIONS, language_model, padded, random_ids, translator
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MarianConfig,
-    MarianMTModel,
-    MistralConfig,
-    MistralForCausalLM,
-)
+from transformers import MistralConfig, MistralForCausalLM
 
 from chapters_src.pretrained import from_library
 from chapters_src.transformer import start_decoding
@@ -25,62 +14,17 @@ from chapters_src.transformer import start_decoding
 each_kind = pytest.mark.parametrize("changes", list(KINDS.values()), ids=list(KINDS))
 all_positions = pytest.mark.parametrize("positions", POSITIONS)
 ROWS = [random_ids(length, seed=length) for length in (6, 1, 4)]
-VOCAB_SIZE, START, PADDING, END = 40, 2, 1, 3
 NEW_TOKENS = 12
 
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
 
 
-def ones(ids):
-    return torch.ones_like(ids)
-
-
 def close(one, other):
     torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
 
 
-# The library's models, and ours with their weights, against `generate()`
-
-IDS = {"pad_token_id": PADDING, "bos_token_id": None, "eos_token_id": END}
-SIDES = {
-    f"{side}_{name}": value
-    for side in ("encoder", "decoder")
-    for name, value in {"layers": 2, "attention_heads": 3, "ffn_dim": 16}.items()
-}
-TRANSLATOR = SIDES | {
-    "d_model": 12, "max_position_embeddings": 40,
-    "decoder_start_token_id": START, "forced_eos_token_id": None,
-}  # fmt: skip
-CONFIGS = {
-    "gpt2": (GPT2LMHeadModel, GPT2Config, {"n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 40}),
-    "llama": (
-        LlamaForCausalLM,
-        LlamaConfig,
-        {
-            "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1,
-            "intermediate_size": 16, "max_position_embeddings": 40,
-        },
-    ),
-    "bart": (BartForConditionalGeneration, BartConfig, TRANSLATOR),
-    "marian": (MarianMTModel, MarianConfig, TRANSLATOR | {"share_encoder_decoder_embeddings": False}),
-}  # fmt: skip
-
-
-def library_model(kind, seed):
-    """A small model with random weights, which writes varied texts and ends them now and then."""
-    model_class, config_class, sizes = CONFIGS[kind]
-    model = model_class(config_class(vocab_size=VOCAB_SIZE, tie_word_embeddings=False, **IDS, **sizes)).eval()
-    generator = torch.Generator().manual_seed(seed)
-    for name, tensor in model.state_dict().items():
-        if "embed_positions" in name and kind == "marian":
-            continue  # Sinusoids.
-        around = 1.0 if ("norm" in name or "ln_" in name) and name.endswith("weight") else 0.0
-        spread = 1.5 if "wte" in name or "embed_" in name else 0.05 if name.endswith("bias") else 0.4
-        tensor.copy_(around + spread * torch.randn(tensor.shape, generator=generator))
-        if name == "lm_head.weight":
-            tensor[END] *= 2
-    return model.double()  # ties and near ties must not decide
+# The library's models, and ours with their weights
 
 
 def padded_inputs(kind, seed):
@@ -95,58 +39,7 @@ def begin(model, kind, ids, attention_mask, max_new_tokens=NEW_TOKENS):
     return start_decoding(model, ids, attention_mask, max_new_tokens=max_new_tokens, target_ids=targets)
 
 
-def new_tokens(kind, ids, generated):
-    return generated[:, 1 if kind in ("bart", "marian") else ids.size(1) :].tolist()
-
-
-def without_padding(row):
-    return row[: row.index(END) + 1] if END in row else row
-
-
 whose = pytest.mark.parametrize("converted", [True, False], ids=["ours", "library"])
-
-
-@whose
-@pytest.mark.parametrize("kind", list(CONFIGS))
-def test_greedy_decoding_is_that_of_generate(kind, converted):
-    ended = different = 0
-    for seed in range(6):
-        theirs = library_model(kind, seed)
-        ids, attention_mask = padded_inputs(kind, seed)
-        expected = theirs.generate(
-            ids, attention_mask=attention_mask, do_sample=False, num_beams=1, max_new_tokens=NEW_TOKENS
-        )
-        expected = new_tokens(kind, ids, expected)
-        model = from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
-        state = begin(model, kind, ids, attention_mask)
-        assert greedy(state, NEW_TOKENS, END, PADDING) == expected, seed
-        ended += sum(END in row[:-1] for row in expected)
-        different += len(set(map(tuple, expected)))
-    assert ended >= 3 and different >= 15  # of 24 rows: some end early, and a mix-up of rows would show
-
-
-@whose
-@pytest.mark.parametrize("length_penalty", [1.0, 0.0])
-@pytest.mark.parametrize("kind", list(CONFIGS))
-def test_beam_search_is_that_of_generate(kind, length_penalty, converted):
-    differs_from_greedy = 0
-    for seed in range(6):
-        theirs = library_model(kind, seed)
-        ids, attention_mask = padded_inputs(kind, seed)
-        options = {"attention_mask": attention_mask, "do_sample": False, "max_new_tokens": NEW_TOKENS}
-        expected = theirs.generate(
-            ids, num_beams=3, early_stopping=False, length_penalty=length_penalty, **options
-        )
-        expected = [without_padding(row) for row in new_tokens(kind, ids, expected)]
-        plain = new_tokens(kind, ids, theirs.generate(ids, num_beams=1, **options))
-        model = from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
-        found = beam_search(begin(model, kind, ids, attention_mask), 3, NEW_TOKENS, END, length_penalty)
-        longest = max(map(len, expected))
-        assert found == [row[:longest] for row in expected], seed
-        differs_from_greedy += sum(
-            row != without_padding(other) for row, other in zip(expected, plain, strict=True)
-        )
-    assert differs_from_greedy >= 3
 
 
 # Rows and places
