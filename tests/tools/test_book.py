@@ -197,7 +197,11 @@ def test_what_was_started_ends_first(how):
     tools = str(ROOT / "tools")
     program = SLEEPER.format(tools=tools, child=CHILD.format(tools=tools))
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # Under nohup it would be ignored.
     ) as process:
         assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "child\n"]
         if how == "Ctrl-C":
