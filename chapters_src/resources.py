@@ -338,8 +338,7 @@ def cached(name: str, key: Mapping[str, object], build: Callable[[Path], None]) 
     Raises:
         ResourceError: the cache folder cannot be written, or the disk is full.
     """
-    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
-    entry = cache_folder() / name / digest
+    entry = _entry(name, key)
     if _is_intact(entry):
         return entry
     try:
@@ -355,6 +354,21 @@ def cached(name: str, key: Mapping[str, object], build: Callable[[Path], None]) 
             "Make room there, or set the environment variable BOOK_CACHE to a folder that can be written."
         ) from error
     return entry
+
+
+def is_cached(name: str, key: Mapping[str, object]) -> bool:
+    """Tell whether `cached` would return at once.
+
+    Args:
+        name: as for `cached`.
+        key: as for `cached`.
+    """
+    return _is_intact(_entry(name, key))
+
+
+def _entry(name: str, key: Mapping[str, object]) -> Path:
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+    return cache_folder() / name / digest
 
 
 def _build_entry(entry: Path, key: Mapping[str, object], build: Callable[[Path], None]) -> None:

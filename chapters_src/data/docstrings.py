@@ -3,7 +3,8 @@
 Every reader of this book has several megabytes of careful technical English on disk already: the
 documentation inside the source files of NumPy, pandas, PyTorch and the others. This module reads those files
 with `ast` (nothing of them is imported), keeps the paragraphs that are prose, and leaves out doctests,
-parameter lists, tables, code and formulas. Chapter 03 trains its tokenizers on it.
+tables, code and formulas. What describes single parameters, and comments, are kinds of their own. Chapter 03
+trains its tokenizers on the prose, and chapter 12 a language model.
 
 What the corpus is, its licence and its limits stand in its card, `docstrings.md`, beside this file.
 """
@@ -11,15 +12,19 @@ What the corpus is, its licence and its limits stand in its card, `docstrings.md
 import ast
 import hashlib
 import inspect
+import itertools
 import json
 import re
 import sys
 import tokenize
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import metadata, util
 from pathlib import Path
 from typing import NamedTuple
+
+import joblib
+from tqdm.auto import tqdm
 
 from chapters_src import resources
 
@@ -42,6 +47,11 @@ _MIN_WORDS = 5  # Shorter paragraphs are mostly labels.
 _NOT_OURS = {"tests", "test", "_tests", "externals", "_external", "_vendor", "_vendored", "third_party"}
 
 
+KINDS = ("prose", "descriptions", "comments")
+SPLITS = ("train", "validation", "test")
+RUN = 13  # So many words in a row, and two texts share more than a phrase.
+
+
 class Paragraph(NamedTuple):
     """One paragraph of prose and where it stands."""
 
@@ -51,35 +61,48 @@ class Paragraph(NamedTuple):
 
 
 class Harvest(NamedTuple):
-    """What one package gave."""
+    """What one package gave. Its texts are distinct, sorted by module, then in the order of the file."""
 
-    paragraphs: list[Paragraph]  # Distinct, sorted by module, then in the order of the file.
+    prose: list[Paragraph]  # Of docstrings.
+    descriptions: list[Paragraph]  # What docstrings say about single parameters, attributes, results, errors.
+    comments: list[Paragraph]  # Whole sentences behind the signs # of the source.
     files: int  # Source files read.
     skipped: list[str]  # Modules that this Python cannot parse, or whose encoding is broken.
 
 
-def load(packages: Sequence[str] = PACKAGES) -> list[Paragraph]:
-    """Load the prose paragraphs of installed packages.
+def load(packages: Sequence[str] = PACKAGES, kinds: Sequence[str] = ("prose",)) -> list[Paragraph]:
+    """Load the paragraphs of installed packages.
 
-    The first call for a package parses its source, which takes about a second per 5 MB; later calls read the
-    cache. The same installed versions and the same rules, those of this file, give the same list.
+    The first call for a package parses its source, which takes about a second per 5 MB; several packages are
+    parsed side by side. Later calls read the cache. The same installed versions and the same rules, those of
+    this file, give the same list.
 
     Args:
         packages: names to import, in any order, such as `("numpy", "sklearn")`.
+        kinds: of `KINDS`: "prose", "descriptions", "comments".
 
     Returns:
-        Paragraphs with distinct texts, sorted by package, module and position in the file.
+        Paragraphs with distinct texts, sorted by kind, package, module and position in the file.
 
     Raises:
         resources.ResourceError: a package is not installed, or the cache folder cannot be written.
-        TypeError: `packages` is one string.
+        TypeError: `packages` or `kinds` is one string.
+        ValueError: an unknown kind.
     """
-    if isinstance(packages, str):
-        raise TypeError(f"packages is the string {packages!r}; pass a sequence of names: ({packages!r},)")
+    for name, value in (("packages", packages), ("kinds", kinds)):
+        if isinstance(value, str):
+            raise TypeError(f"{name} is the string {value!r}; pass a sequence of names: ({value!r},)")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+    chosen = sorted(set(packages))
+    _fill_cache([one for one in chosen if not resources.is_cached("docstrings", cache_key(one))])
+    harvests = [harvest(package) for package in chosen]
     distinct: dict[str, Paragraph] = {}
-    for package in sorted(set(packages)):
-        for paragraph in harvest(package).paragraphs:
-            distinct.setdefault(paragraph.text, paragraph)
+    for kind in KINDS:
+        for found in harvests if kind in kinds else ():
+            for paragraph in getattr(found, kind):
+                distinct.setdefault(paragraph.text, paragraph)
     return list(distinct.values())
 
 
@@ -95,20 +118,95 @@ def harvest(package: str) -> Harvest:
     Raises:
         resources.ResourceError: the package is not installed, or the cache folder cannot be written.
     """
-    folder = _source_folder(package)
-    key = {
+    entry = _entry(package, lambda: harvest_folder(package, _source_folder(package)))
+    found = json.loads((entry / "harvest.json").read_text(encoding="utf-8"))
+    return Harvest(**found | {kind: [Paragraph(*paragraph) for paragraph in found[kind]] for kind in KINDS})
+
+
+def _entry(package: str, make: Callable[[], Harvest]) -> Path:
+    def build(entry: Path) -> None:
+        (entry / "harvest.json").write_text(json.dumps(make()._asdict()), encoding="utf-8")
+
+    return resources.cached("docstrings", cache_key(package), build)
+
+
+def _fill_cache(packages: Sequence[str]) -> None:
+    """Harvest packages side by side, with a bar where somebody may be watching."""
+    tasks = [joblib.delayed(harvest_folder)(package, _source_folder(package)) for package in packages]
+    if len(packages) > 1:
+        harvests = joblib.Parallel(n_jobs=min(len(packages), joblib.cpu_count()), return_as="generator")(
+            tasks
+        )
+        watched = tqdm(harvests, "reading packages", len(packages), disable=not sys.stderr.isatty())
+        for package, found in zip(packages, watched, strict=True):
+            _entry(package, lambda found=found: found)
+
+
+def cache_key(package: str) -> dict[str, str]:
+    """Name all that the harvest of a package depends on.
+
+    Args:
+        package: name to import, such as "sklearn".
+
+    Raises:
+        resources.ResourceError: the package is not installed, or has no version.
+    """
+    _source_folder(package)
+    return {
         "package": package,
         "version": _distribution(package).version,
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "rules": hashlib.sha256(Path(__file__).read_bytes()).hexdigest(),
     }
 
-    def build(entry: Path) -> None:
-        (entry / "harvest.json").write_text(json.dumps(harvest_folder(package, folder)), encoding="utf-8")
 
-    entry = resources.cached("docstrings", key, build)
-    paragraphs, files, skipped = json.loads((entry / "harvest.json").read_text(encoding="utf-8"))
-    return Harvest([Paragraph(*paragraph) for paragraph in paragraphs], files, skipped)
+def split_of(module: str) -> str:
+    """Tell which split a module belongs to: whole top-level modules are held out, such as `scipy.sparse`.
+
+    Args:
+        module: dotted name. Only its first two parts count.
+
+    Returns:
+        "test" for about 6 % of the modules, "validation" for 4 %, else "train". The name alone decides.
+    """
+    unit = ".".join(module.split(".")[:2])
+    # The number in front was chosen by sizes alone: with it no package makes up more than half of a split.
+    place = int(hashlib.sha256(f"657 {unit}".encode()).hexdigest(), 16) % 100
+    return "test" if place < 6 else "validation" if place < 10 else "train"
+
+
+def split(paragraphs: Iterable[Paragraph]) -> dict[str, list[Paragraph]]:
+    """Split paragraphs by module, and leave out what is held out but not new.
+
+    Args:
+        paragraphs: of any kind.
+
+    Returns:
+        By the names of `SPLITS`. A paragraph of validation shares no run of 13 words with training, and one
+        of test none with either.
+    """
+    splits: dict[str, list[Paragraph]] = {name: [] for name in SPLITS}
+    for paragraph in paragraphs:
+        splits[split_of(paragraph.module)].append(paragraph)
+    before: set[int] = set()
+    for name in SPLITS:
+        if name != "train":
+            splits[name] = [one for one in splits[name] if before.isdisjoint(runs(one.text))]
+        before.update(run for one in splits[name] for run in runs(one.text))
+    return splits
+
+
+def runs(text: str) -> set[int]:
+    """Give the runs of 13 words of a text: what two texts have in common if one was copied from the other.
+
+    Args:
+        text: any text. Only its letters a to z and its digits count, in lower case.
+
+    Returns:
+        A hash of each run, the same within one process. None for texts of fewer words.
+    """
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    return {hash(tuple(words[i : i + RUN])) for i in range(len(words) - RUN + 1)}
 
 
 def harvest_folder(package: str, folder: Path) -> Harvest:
@@ -122,17 +220,47 @@ def harvest_folder(package: str, folder: Path) -> Harvest:
         Its paragraphs, the number of files read, and the modules that were skipped.
     """
     modules = {_module_name(package, path.relative_to(folder)): path for path in _source_files(folder)}
-    distinct: dict[str, Paragraph] = {}
+    found: dict[str, dict[str, Paragraph]] = {kind: {} for kind in KINDS}
     skipped = []
     for module, path in sorted(modules.items()):
         try:
-            docstrings = list(_docstrings(_parse(path)))
+            source = _read(path)
+            docstrings = list(_docstrings(_parse(source)))
         except (SyntaxError, UnicodeError, ValueError, RecursionError):
             skipped.append(module)
             continue
-        for text in (text for docstring in docstrings for text in prose(docstring)):
-            distinct.setdefault(text, Paragraph(text, package, module))
-    return Harvest(list(distinct.values()), len(modules), skipped)
+        texts = {
+            "prose": (text for docstring in docstrings for text in prose(docstring)),
+            "descriptions": (text for docstring in docstrings for text in descriptions(docstring)),
+            "comments": (text for comment in _comments(source) for text in prose(comment)),
+        }
+        for kind in KINDS:
+            for text in texts[kind]:
+                found[kind].setdefault(text, Paragraph(text, package, module))
+    return Harvest(*(list(found[kind].values()) for kind in KINDS), len(modules), skipped)
+
+
+def each_docstring(package: str) -> Iterator[tuple[str, str]]:
+    """Yield the docstrings of an installed package, as they stand in its source.
+
+    Args:
+        package: name to import, such as "sklearn".
+
+    Yields:
+        The dotted name of a module and one of its docstrings: modules in alphabetical order, docstrings in
+        that of the file. What cannot be parsed is passed over.
+
+    Raises:
+        resources.ResourceError: the package is not installed.
+    """
+    folder = _source_folder(package)
+    modules = {_module_name(package, path.relative_to(folder)): path for path in _source_files(folder)}
+    for module, path in sorted(modules.items()):
+        try:
+            docstrings = list(_docstrings(_parse(_read(path))))
+        except (SyntaxError, UnicodeError, ValueError, RecursionError):
+            continue
+        yield from ((module, docstring) for docstring in docstrings if docstring)
 
 
 def _source_folder(package: str) -> Path:
@@ -168,9 +296,12 @@ def _module_name(package: str, path: Path) -> str:
     return ".".join((package, *(parts[:-1] if parts[-1] == "__init__" else parts)))
 
 
-def _parse(path: Path) -> ast.Module:
+def _read(path: Path) -> str:
     with tokenize.open(path) as file:  # Honours the file's own encoding line.
-        source = file.read()
+        return file.read()
+
+
+def _parse(source: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # About odd backslashes: no concern of the reader's.
         return ast.parse(source)
@@ -195,18 +326,31 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
+def _comments(source: str) -> Iterator[str]:
+    """Yield what stands behind # on lines of their own, lines that follow each other together."""
+    lines = [re.match(r" *#(?!!) ?(.*)", line) for line in source.splitlines()]
+    for is_comment, together in itertools.groupby(lines, bool):
+        if is_comment:
+            yield "\n".join(line[1] for line in together)
+
+
 # From one docstring to its paragraphs of prose ----------------------------------------------------------
 
 # Headings of what is a list, an example or a formula, not prose.
+_DESCRIBED = (
+    r"((additional|keyword|optional|other) )?(args|arguments|kwargs|param(eter)?s?)"
+    r"|attributes?|inputs?|outputs?|raises|receives|returns?|warns|yields?"
+)
 _LISTS = re.compile(
-    r"(additional |example |keyword |optional |other )?(args|arguments|kwargs|param(eter)?s?|usage)"
-    r"|attributes?|authors|classes|domain|examples?|format|functions|inputs?|link|methods|options|outputs?"
-    r"|raises|receives|references?|returns?|see also|shape|todo|warns|yields?"
+    rf"{_DESCRIBED}|(additional |example |keyword |optional |other )?usage|(additional|example) (args|"
+    r"arguments|kwargs|param(eter)?s?)|authors|classes|domain|examples?|format|functions|link|methods|options"
+    r"|references?|see also|shape|todo"
 )
 _ADMONITIONS = {"note", "warning", "important", "tip", "hint", "caution", "attention", "danger"}
 _UNDERLINE = re.compile(r"([-=~^*#])\1{2,}")
 _DIRECTIVE = re.compile(r"\.\. (?:([\w-]+)::$|[\w-]+::|\[|_|\|)")
 _BULLET = re.compile(r"(?:[-*+•]|\(?(?:\d{1,2}|[a-zA-Z])[.)]) +")
+_NAME = re.compile(r"\*{0,2}[\w.]+(?: ?\([^()]*(?:\([^()]*\)[^()]*)*\))?: +(?=\S)")  # Google's "x (int): "
 
 
 def prose(docstring: str) -> list[str]:
@@ -219,58 +363,97 @@ def prose(docstring: str) -> list[str]:
         Paragraphs as single lines, inline markup removed, in order. Parameter lists, doctests, code, tables,
         formulas, references and directives are left out, and so is what does not read as a sentence.
     """
-    texts = (_plain(" ".join(block)) for block in _blocks(_prose_lines(docstring)))
+    return _paragraphs(docstring, "prose")
+
+
+def descriptions(docstring: str) -> list[str]:
+    """Take out of one docstring what it says about single parameters, attributes, results and errors.
+
+    Args:
+        docstring: as for `prose`.
+
+    Returns:
+        Paragraphs as single lines, without the name and the type, under the same rules as prose.
+    """
+    return _paragraphs(docstring, "descriptions")
+
+
+def _paragraphs(docstring: str, kind: str) -> list[str]:
+    blocks = _blocks(_lines(docstring, kind), names=kind == "descriptions")
+    texts = (_plain(" ".join(block)) for block in blocks)
     return [text for text in texts if _is_prose(text)]
 
 
-def _prose_lines(docstring: str) -> Iterator[str]:
-    """Yield each line that may be prose, and a blank line in place of each that is not."""
+def _lines(docstring: str, wanted: str) -> Iterator[str]:
+    """Yield each line that may be of the wanted kind, and a blank line in place of each that is not."""
     lines = inspect.cleandoc(docstring).expandtabs().split("\n")
-    in_fence = in_doctest = in_list = False
-    hidden_below = None  # Lines indented by more than this belong to something that is left out.
+    in_fence = in_doctest = False
+    section: str | None = "prose"  # The kind of what stands below the last underlined heading; None: hidden.
+    indented: list[tuple[int, str | None]] = []  # An indent, and the kind of what is indented by more.
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         text, indent = line.strip(), _indent(line)
         in_doctest = bool(text) and (in_doctest or text.startswith(">>>"))
+        while text and indented and indent <= indented[-1][0]:
+            indented.pop()
+        kind = indented[-1][1] if indented else section
         if text.startswith("```"):
             in_fence = not in_fence
         elif not text or in_fence or in_doctest or _UNDERLINE.fullmatch(text):
             pass
         elif _UNDERLINE.fullmatch(following.strip()):
-            in_list, hidden_below = _is_list(text), None
-        elif in_list or (hidden_below is not None and indent > hidden_below):
+            section, indented = _kind_below(text), []
+        elif kind is None:
             pass
         elif _is_list(text) and text.endswith(":"):
-            hidden_below = indent
+            indented.append((indent, _kind_below(text)))
         elif directive := _DIRECTIVE.match(text):
-            hidden_below = None if directive[1] in _ADMONITIONS else indent
+            if directive[1] not in _ADMONITIONS:
+                indented.append((indent, None))
         else:
-            hidden_below = indent if text.endswith("::") else None
-            yield line
-            continue
+            if text.endswith("::"):
+                indented.append((indent, None))
+            if kind == wanted:
+                yield line
+                continue
         yield ""
 
 
+def _kind_below(heading: str) -> str | None:
+    """Say what stands below a heading; None: nothing that is wanted."""
+    if re.fullmatch(_DESCRIBED, _bare(heading)):
+        return "descriptions"
+    return None if _is_list(heading) else "prose"
+
+
 def _is_list(heading: str) -> bool:
-    return bool(_LISTS.fullmatch(heading.rstrip(":").strip().lower()))
+    return bool(_LISTS.fullmatch(_bare(heading)))
+
+
+def _bare(heading: str) -> str:
+    return heading.rstrip(":").strip().lower()
 
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _blocks(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Group lines into paragraphs: a blank line, a bullet and a change of the indent start a new one."""
+def _blocks(lines: Iterator[str], *, names: bool) -> Iterator[list[str]]:
+    """Group lines into paragraphs: a blank line, a bullet and a change of the indent start a new one.
+
+    With `names`, "name (type): " at the beginning of a line starts one too, and what follows may be indented.
+    """
     block: list[str] = []
-    block_indent = 0
+    block_indent: int | None = 0  # None: the next line decides.
     for line in lines:
         text, indent = line.strip(), _indent(line)
-        if bullet := _BULLET.match(text):
+        bullet, name = _BULLET.match(text), _NAME.match(text) if names else None
+        if bullet:
             text, indent = text[bullet.end() :], indent + bullet.end()
-        if block and (not text or bullet or indent != block_indent):
+        if block and (not text or bullet or name or block_indent not in (None, indent)):
             yield block
             block = []
         if text:
-            block, block_indent = [*block, text], indent
+            block, block_indent = [*block, text[name.end() if name else 0 :]], None if name else indent
     if block:
         yield block
 

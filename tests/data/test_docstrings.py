@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from importlib import util
 from pathlib import Path
 
@@ -251,6 +252,106 @@ def test_prose_of_one_docstring(docstring, expected):
     assert docstrings.prose(docstring) == expected
 
 
+def test_descriptions_of_parameters_are_a_kind_of_their_own(toy):
+    assert [p.text for p in docstrings.load(("toy",), kinds=("descriptions",))] == [
+        "Depth of the water in metres, which must be positive.",
+        "How fast the water moves below the boat.",
+        "Whether the boat is still there afterwards.",
+        "The name of the boat in capital letters.",
+        "It has a second paragraph about the name.",
+        "The description of what a class cannot return.",
+    ]
+
+
+def test_comments_are_a_kind_of_their_own(toy):
+    (toy / "boats.py").write_text(
+        "#!/usr/bin/env python\n"
+        "x = 1  # A comment beside code is left out.\n"
+        "# A comment of two lines\n#   is one paragraph.\n\n    # Another one begins after a gap.\n"
+        "\n# y = 2\n"
+    )
+    assert [p.text for p in docstrings.load(("toy",), kinds=("comments",))] == [
+        "A comment of two lines is one paragraph.",
+        "Another one begins after a gap.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("docstring", "expected"),
+    [
+        (
+            "\nArgs:\n    x (`list[int]`, *optional*): Its first line\n        and its second one.\n"
+            "    y: A.\n",
+            ["Its first line and its second one."],
+        ),
+        (
+            "\nArgs:\n    x: First, what is on the left.\n\n"
+            "        .. versionadded:: 1.0\n            Hidden below.\n"
+            "    y: And this is what is right.\n\nAfter it there is prose again.",
+            ["First, what is on the left.", "And this is what is right."],
+        ),
+        (
+            "Parameters\n----------\nx : int\n    What it is for::\n\n        Code is hidden here.\n",
+            [],
+        ),
+        ("Note: This is prose and describes nothing.", []),
+        ("See Also\n--------\nother : What another function does here.", []),
+    ],
+)
+def test_descriptions_of_one_docstring(docstring, expected):
+    assert docstrings.descriptions(docstring) == expected
+
+
+def test_several_packages_side_by_side_give_the_same_as_one_by_one(toy):
+    together = docstrings.load(("toy", "datasets"), kinds=docstrings.KINDS)
+    ones = [docstrings.harvest(package) for package in ("datasets", "toy")]
+    texts = [p.text for kind in docstrings.KINDS for harvest in ones for p in getattr(harvest, kind)]
+    assert [p.text for p in together] == list(dict.fromkeys(texts))
+
+
+def test_whole_top_level_modules_are_held_out():
+    assert docstrings.split_of("scipy.sparse") == docstrings.split_of("scipy.sparse.linalg._eigen") == "test"
+    names = [docstrings.split_of(f"package.module_{i}.part") for i in range(20_000)]
+    assert 0.055 < names.count("test") / 20_000 < 0.065
+    assert 0.035 < names.count("validation") / 20_000 < 0.045
+
+
+def test_nothing_that_is_held_out_shares_thirteen_words_with_what_comes_before():
+    words = [f"w{i}" for i in range(14)]
+    modules = {
+        docstrings.split_of(f"package.{name}"): f"package.{name}" for name in "abcdefghijklmnopqrstuvwxyz0123"
+    }
+    long, short = " ".join(words[:13]), " ".join(words[:12])
+    texts = [
+        ("train", f"A {long}."),
+        ("validation", f"Is: {long.upper()}!"),
+        ("validation", f"New {short} x."),
+        ("test", f"{short} x? new."),
+        ("test", f"Longer {short} x and."),
+        ("test", f"Of {short}"),
+    ]
+    found = docstrings.split(Paragraph(text, "package", modules[name]) for name, text in texts)
+    kept = [(name, p.text) for name in docstrings.SPLITS for p in found[name]]
+    assert kept == [texts[i] for i in (0, 2, 5)]
+    assert docstrings.runs(short) == set()
+
+
+@pytest.mark.slow
+def test_the_real_splits_are_large_mixed_and_new():
+    splits = docstrings.split(docstrings.load())
+    sizes = {name: sum(len(p.text) for p in found) for name, found in splits.items()}
+    assert 0.04 < sizes["test"] / sum(sizes.values()) < 0.08
+    assert 0.03 < sizes["validation"] / sum(sizes.values()) < 0.06
+    training = " ".join(" ".join(re.findall("[a-z0-9]+", p.text.lower())) for p in splits["train"])
+    for name in ("validation", "test"):
+        packages = Counter(p.package for p in splits[name])
+        assert len(packages) >= 7
+        assert packages.most_common(1)[0][1] < 0.5 * sum(packages.values())
+        for paragraph in splits[name][::40]:  # By search in the text instead of hashes.
+            words = re.findall("[a-z0-9]+", paragraph.text.lower())
+            assert not any(" ".join(words[i : i + 13]) in training for i in range(len(words) - 12))
+
+
 @pytest.mark.parametrize("package", ["no_such_package", "not a name", "json.tool", "this"])
 def test_a_package_that_is_not_installed_is_named(package):
     with pytest.raises(resources.ResourceError, match=f"'{package}'.*pip install"):
@@ -265,11 +366,18 @@ def test_a_package_without_a_version_is_named(toy):
 
 
 def test_one_string_is_refused():
-    with pytest.raises(TypeError, match="'numpy',"):
+    with pytest.raises(TypeError, match=r"packages is .*'numpy',"):
         docstrings.load("numpy")
+    with pytest.raises(TypeError, match=r"kinds is .*'prose',"):
+        docstrings.load(("numpy",), "prose")
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match=r"'poetry'.*prose, descriptions, comments"):
+        docstrings.load(("numpy",), ("poetry",))
 
 
 def test_the_cache_holds_plain_json(toy):
     docstrings.load(("toy",))
     [entry] = [path for path in (resources.cache_folder() / "docstrings").iterdir() if path.is_dir()]
-    assert json.loads((entry / "harvest.json").read_text(encoding="utf-8"))[1] == 7
+    assert json.loads((entry / "harvest.json").read_text(encoding="utf-8"))["files"] == 7
