@@ -76,12 +76,12 @@ learn different pieces). The Tokenizers library does more at once: it also notes
 text each word stands.
 
 The lines about transformers and decoding are seconds on the wall, both sides in turns (transformers with
-two threads), and the median of each. A line with parentheses says where the median ratio lies with 95 %
-(bootstrap over the turns); one without is from before these were measured. Memory is
-what tensors take at most in a training step, beyond the weights, what the optimizer
-keeps and the batch. The two encoders spend nearly all of their time in the same matrix products, so they are
-level; one projection for all heads saves time because a few large products are quicker than many small ones.
-In decoding, the larger the model and the batch, the more of the time is the same matrix products again.
+two threads), and the median of each. In parentheses stands where the median ratio lies with 95 %
+(bootstrap over the turns). Memory is what tensors take at most in a training step, beyond the weights,
+what the optimizer keeps and the batch. The two encoders spend nearly all of their time in the same matrix
+products, so they are level, and compiling gains the little that is left; one projection for all heads saves
+time because a few large products are quicker than many small ones. In decoding, the larger the model and
+the batch, the more of the time is the same matrix products again.
 
 Python {platform.python_version()}, {versions}; a computer with {os.cpu_count()} cores.
 """
