@@ -25,15 +25,17 @@ def texts():
     return Texts(resources.checkpoint("encoder"))
 
 
+@pytest.mark.slow
 def test_a_smoke_run_goes_from_the_data_to_the_card(tmp_path, encoder, texts, capsys):
     folder = tmp_path / "new" / "summarizer"
     summarization.main(["--output", str(folder), "--smoke", "--rank", "1"])
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
     assert [path.name for path in folder.parent.iterdir()] == ["summarizer"]
     content = (folder / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"(?m)^\| (.+?) \|(?: \d+\.\d \(\d+\.\d to \d+\.\d\) \|){3}$", content)
-    assert [row.split()[0] for row in rows] == ["first", "first", "sentence", "this"]
+    rows = re.findall(r"(?m)^\| (.+?) \|(?: -?\d+\.\d \(-?\d+\.\d to -?\d+\.\d\) \|){3}$", content)
+    assert rows == ["lead-1", "lead-3", "centroid", "this model", "this model minus lead-1"]
     assert "8 train, 8 validation, 8 test" in content and "- pretraining: " in content
+    assert "a smoke run: these numbers mean nothing" in content and "docstrings of: peft 0." in content
     assert content in capsys.readouterr().out
     model = load_on_encoder(folder, encoder)
     written = re.findall(r"(?m)^- model: (.*)$", content)
@@ -62,6 +64,7 @@ def test_what_is_shipped_is_small(encoder, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no power")
@@ -157,3 +160,10 @@ def test_scores_are_percent_with_intervals():
     table = summarization.scores({"same": references, "none": ["x"] * 20}, references).splitlines()
     assert table[2] == "| same |" + " 100.0 (100.0 to 100.0) |" * 3
     assert table[3] == "| none |" + " 0.0 (0.0 to 0.0) |" * 3
+    assert table[4] == "| none minus same |" + " -100.0 (-100.0 to -100.0) |" * 3
+
+
+def test_invented_words_are_counted():
+    pairs = [Pair("Sorted arrays of numbers.", "", "", ""), Pair("A list of boats.", "", "", "")]
+    written = ["arrays of boats are sorted", "boats in a list"]
+    assert summarization.share_invented(pairs, written) == pytest.approx((1 / 3 + 0) / 2)
