@@ -300,7 +300,10 @@ _EMOTION = HubFiles(
 
 CHECKPOINTS = {"encoder": Source(_encoder, _DISTILBERT)}
 DATA_SETS = {"emotions": Source(_emotions, _EMOTION)}
-GENERATED = {"docstrings": "chapters_src.data.docstrings.load()"}  # On the spot; the same with either choice.
+GENERATED = {  # On the spot; the same with either choice.
+    "docstrings": "chapters_src.data.docstrings.load()",
+    "summaries": "chapters_src.data.summaries.load()",
+}
 
 
 # The cache ------------------------------------------------------------------------------------------------

@@ -1,12 +1,13 @@
 """How good is a model, and how sure can we be of it? Scores, calibration, and the bootstrap.
 
-Scores come from scikit-learn and intervals from SciPy wherever they have them. What stands here is what they
-lack: the loss of each example, calibration over all classes, and scores fast enough to be computed on
-thousands of drawn test sets. Chapters 04, 05, 09, 10, 12 and 14 use it.
+Scores come from scikit-learn and sacrebleu, and intervals from SciPy, wherever they have them. What stands
+here is what they lack: the loss of each example, calibration over all classes, ROUGE, and scores fast enough
+to be computed on thousands of drawn test sets. Chapters 04, 05, 09, 10, 12 and 14 use it.
 
 Arrays may be NumPy arrays, lists or PyTorch tensors on any device. N is the number of examples.
 """
 
+from chapters_src.evaluation.bleu import bleu, bleu_of_statistics, bleu_statistics, chrf
 from chapters_src.evaluation.calibration import (
     cross_entropies,
     expected_calibration_error,
@@ -15,11 +16,24 @@ from chapters_src.evaluation.calibration import (
 )
 from chapters_src.evaluation.classification import accuracy, classification_scores, macro_f1, recall_at_k
 from chapters_src.evaluation.intervals import Interval, bootstrap_interval, paired_bootstrap
+from chapters_src.evaluation.rouge import (
+    RougeScore,
+    rouge,
+    rouge_l,
+    rouge_l_sum,
+    rouge_n,
+    rouge_tokens,
+)
 
 __all__ = [
     "Interval",
+    "RougeScore",
     "accuracy",
+    "bleu",
+    "bleu_of_statistics",
+    "bleu_statistics",
     "bootstrap_interval",
+    "chrf",
     "classification_scores",
     "cross_entropies",
     "expected_calibration_error",
@@ -28,4 +42,9 @@ __all__ = [
     "paired_bootstrap",
     "recall_at_k",
     "reliability",
+    "rouge",
+    "rouge_l",
+    "rouge_l_sum",
+    "rouge_n",
+    "rouge_tokens",
 ]

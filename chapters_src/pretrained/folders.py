@@ -17,7 +17,7 @@ from chapters_src.pretrained.configurations import BUILDERS
 from chapters_src.pretrained.conversion import from_library, to_library
 from chapters_src.transformer import Config, Decoder, Encoder, EncoderDecoder, LanguageModel
 
-_WEIGHTS = "model.safetensors"
+WEIGHTS = "model.safetensors"
 _OWN_KINDS = {kind.__name__: kind for kind in (Encoder, Decoder, LanguageModel)}
 
 
@@ -37,7 +37,7 @@ def load(folder: str | Path) -> nn.Module:
         ValueError: a file is damaged, or as for `from_library`.
     """
     folder = Path(folder)
-    settings = _read_json(folder / "config.json")
+    settings = read_json(folder / "config.json")
     if "architecture" in settings:
         return _load_own(folder, settings)
     if settings.get("model_type") not in BUILDERS:
@@ -78,9 +78,9 @@ def save(model: Encoder | Decoder | LanguageModel | EncoderDecoder, folder: str 
 
     def write(place: Path) -> None:
         (place / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-        save_model(model, str(place / _WEIGHTS))
+        save_model(model, str(place / WEIGHTS))
 
-    _whole_or_not_at_all(Path(folder), write)
+    whole_or_not_at_all(Path(folder), write)
 
 
 def export(model: Encoder | LanguageModel, folder: str | Path, **token_ids: int | None) -> None:
@@ -103,10 +103,10 @@ def export(model: Encoder | LanguageModel, folder: str | Path, **token_ids: int 
         OSError: it cannot be written.
     """
     theirs = to_library(model, **token_ids)
-    _whole_or_not_at_all(Path(folder), theirs.save_pretrained)
+    whole_or_not_at_all(Path(folder), theirs.save_pretrained)
 
 
-def _whole_or_not_at_all(folder: Path, write: Callable[[Path], object]) -> None:
+def whole_or_not_at_all(folder: Path, write: Callable[[Path], object]) -> None:
     """Write into a folder beside the place, then move it there."""
     if folder.exists():
         raise FileExistsError(f"{folder} is there already: name another folder, or remove it")
@@ -132,16 +132,17 @@ def _load_own(folder: Path, settings: dict) -> nn.Module:
             raise ValueError(f"architecture={kind!r}: known are {', '.join(_OWN_KINDS)} and EncoderDecoder")
     except (TypeError, KeyError, ValueError) as error:
         raise ValueError(f"{folder / 'config.json'} describes no model of ours: {error}") from error
-    if not (folder / _WEIGHTS).is_file():
-        raise FileNotFoundError(f"{folder} has no {_WEIGHTS}: is this a checkpoint's folder, and complete?")
+    if not (folder / WEIGHTS).is_file():
+        raise FileNotFoundError(f"{folder} has no {WEIGHTS}: is this a checkpoint's folder, and complete?")
     try:
-        load_model(model, str(folder / _WEIGHTS))
+        load_model(model, str(folder / WEIGHTS))
     except (SafetensorError, RuntimeError) as error:
-        raise ValueError(f"{folder / _WEIGHTS} is damaged or of another model ({error})") from error
+        raise ValueError(f"{folder / WEIGHTS} is damaged or of another model ({error})") from error
     return model.eval()
 
 
-def _read_json(path: Path) -> dict:
+def read_json(path: Path) -> dict:
+    """Read an object of a checkpoint's folder, and say what is wrong if there is none."""
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"{path.parent} is not a folder; for a model of the Hub, name the folder that "
@@ -161,8 +162,8 @@ def _read_json(path: Path) -> dict:
 
 
 def _read_tensors(folder: Path) -> dict[str, Tensor]:
-    files = [_WEIGHTS]
-    index = folder / f"{_WEIGHTS}.index.json"
+    files = [WEIGHTS]
+    index = folder / f"{WEIGHTS}.index.json"
     if not (folder / files[0]).is_file() and index.is_file():
         files = _files_of(index)
     tensors: dict[str, Tensor] = {}
@@ -181,7 +182,7 @@ def _read_tensors(folder: Path) -> dict[str, Tensor]:
 
 def _files_of(index: Path) -> list[str]:
     """Name the files of an index: bare names, so that an index cannot lead out of its folder."""
-    file_of = _read_json(index).get("weight_map")
+    file_of = read_json(index).get("weight_map")
     if not isinstance(file_of, dict) or not file_of:
         raise ValueError(f"{index} is damaged (it has no weight_map): get the file again")
     for file in file_of.values():

@@ -1,0 +1,437 @@
+"""The summarizer of chapter 14: a small decoder on the embedded encoder, trained on docstrings.
+
+    python recipes/summarization.py --output build/summarizer
+    accelerate launch recipes/summarization.py --output build/summarizer
+    torchrun --nproc-per-node 2 recipes/summarization.py --output build/summarizer
+
+The second line is for graphics cards. The third is for processes on a CPU; there ACCELERATE_USE_CPU=true has
+to be set.
+
+It harvests the pairs from the installed packages (`chapters_src/data/summaries.md`). First the model learns
+to write: it reads paragraphs of docstrings with holes, and gives back the sentence that says most. Then it is
+trained on the pairs, and summarizes the test pairs beside three baselines. What it writes is a folder with
+the weights in 16 bits and a card, which appears whole or not at all. `--smoke` does all of it small, in
+seconds, and its numbers mean nothing.
+"""
+
+import argparse
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+import torch
+from accelerate import Accelerator, PartialState
+from tokenizers import Tokenizer
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+
+from chapters_src import resources
+from chapters_src.data import docstrings, summaries
+from chapters_src.data.summaries import Pair
+from chapters_src.evaluation import bootstrap_interval, rouge, rouge_n
+from chapters_src.pretrained import load, load_on_encoder, on_encoder, save_on_encoder
+from chapters_src.tokenization.sentences import split_sentences
+from chapters_src.training import (
+    IGNORED,
+    History,
+    Settings,
+    TokenBudgetSampler,
+    best_precision,
+    pad,
+    shift_tokens_right,
+    train,
+)
+from chapters_src.transformer import Config, Encoder, EncoderDecoder, mean_pool, start_decoding
+
+MAX_SOURCE, MAX_TARGET = 192, 40  # Tokens; what is longer is cut off.
+LABEL_SMOOTHING = 0.1
+HOLES = 0.3  # Share of the tokens that are masked where the model learns to write.
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What differs between the run that is shipped and a smoke run."""
+
+    packages: tuple[str, ...] = summaries.PACKAGES
+    num_pairs: int | None = None  # For each split; None: all that it has.
+    num_epochs: int = 12
+    pretraining_epochs: int = 2
+    tokens_per_batch: int = 2048
+    feed_forward_width: int = 512
+
+
+SMOKE = Sizes(("peft",), 8, 1, 1, 512, 32)
+
+
+class Texts:
+    """Texts as ids of the encoder's tokenizer, and back."""
+
+    def __init__(self, folder: str) -> None:
+        self.tokenizer = Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        special = ("[CLS]", "[SEP]", "[PAD]", "[MASK]")
+        self.start, self.end, self.padding, self.mask = map(self.tokenizer.token_to_id, special)
+
+    def source(self, body: str) -> list[int]:
+        """Give the ids that the encoder reads."""
+        ids = self.tokenizer.encode(body).ids
+        return ids if len(ids) <= MAX_SOURCE else [*ids[: MAX_SOURCE - 1], self.end]
+
+    def target(self, summary: str) -> list[int]:
+        """Give the ids that the decoder is to write, with the end."""
+        return [*self.tokenizer.encode(summary, add_special_tokens=False).ids[: MAX_TARGET - 1], self.end]
+
+    def batch(self, items: Sequence[tuple[list[int], list[int]]]) -> dict[str, torch.Tensor | None]:
+        """Make a batch of (source, target) pairs."""
+        sources, targets = zip(*items, strict=True)
+        source_ids, source_mask = pad(sources, padding_id=self.padding)
+        inputs, labels = shift_tokens_right(*pad(targets, padding_id=self.padding), self.start)
+        return {"source_ids": source_ids, "source_mask": source_mask, "inputs": inputs, "labels": labels}
+
+    def batch_with_holes(
+        self, items: Sequence[tuple[list[int], list[int]]]
+    ) -> dict[str, torch.Tensor | None]:
+        """Make a batch whose sources have holes, others in each epoch."""
+        batch = self.batch(items)
+        ids = batch["source_ids"]
+        is_word = ~torch.isin(ids, torch.tensor([self.start, self.end, self.padding]))
+        batch["source_ids"] = ids.masked_fill(is_word & (torch.rand(ids.shape) < HOLES), self.mask)
+        return batch
+
+    def batches(
+        self, pairs: Sequence[tuple[str, str]], tokens: int, *, shuffle: bool, holes: bool = False
+    ) -> DataLoader:
+        """Give batches of (body, summary) of similar length, each with at most so many tokens."""
+        items = [(self.source(body), self.target(summary)) for body, summary in pairs]
+        lengths = [max(map(len, item)) for item in items]
+        sampler = TokenBudgetSampler(lengths, tokens, shuffle=shuffle)
+        collate = self.batch_with_holes if holes else self.batch
+        return DataLoader(items, batch_sampler=sampler, collate_fn=collate)
+
+
+def loss_of(model: Any, batch: dict[str, Any], smoothing: float = LABEL_SMOOTHING) -> torch.Tensor:
+    """Give the sum of the losses of a batch's target tokens."""
+    logits = model(batch["source_ids"], batch["source_mask"], batch["inputs"], None)
+    return F.cross_entropy(
+        logits.flatten(0, 1).float(),
+        batch["labels"].flatten(),
+        ignore_index=IGNORED,
+        reduction="sum",
+        label_smoothing=smoothing,
+    )
+
+
+def decoder_config(encoder: Encoder, feed_forward_width: int) -> Config:
+    """Say how the decoder is built: two layers whose queries share two heads of keys and values."""
+    return Config(
+        d_model=encoder.config.d_model,
+        num_layers=2,
+        num_heads=12,
+        num_key_value_heads=2,
+        feed_forward_width=feed_forward_width,
+        vocab_size=encoder.config.vocab_size,
+        max_length=MAX_TARGET + 1,
+        cross_attention=True,
+        positions="rotary",
+        norm="rms",
+        activation="gelu",
+        bias=False,
+        dropout=0.1,
+    )
+
+
+def start_from_frequencies(model: EncoderDecoder, targets: Sequence[Sequence[int]]) -> None:
+    """Let the bias of the head begin as the logarithm of how often each token is wanted.
+
+    So the first steps are not spent on learning that most of the vocabulary never occurs.
+    """
+    bias = model.head.projection.bias
+    counts = torch.bincount(torch.tensor([id for ids in targets for id in ids]), minlength=len(bias))
+    with torch.no_grad():
+        bias.copy_((counts + 0.1).log())
+        bias.sub_(bias.logsumexp(dim=0))
+
+
+def principal_sentence(paragraph: str) -> str:
+    """Choose the sentence that shares most words with the others, as PEGASUS does to learn from plain text.
+
+    Zhang et al. (2020), section 3.1, https://arxiv.org/abs/1912.08777.
+    """
+    sentences = split_sentences(paragraph)
+    if len(sentences) == 1:
+        return paragraph
+    others = [" ".join(sentences[:i] + sentences[i + 1 :]) for i in range(len(sentences))]
+    return max(zip(sentences, others, strict=True), key=lambda pair: rouge_n(*pair, 1).f1)[0]
+
+
+def plain_texts(packages: Sequence[str], data: dict[str, list[Pair]]) -> list[tuple[str, str]]:
+    """Give paragraphs to learn to write from, each with its principal sentence.
+
+    They come from the modules of the training split, and share no run of words with a held-out pair.
+    """
+    held_out = {
+        run
+        for split in ("validation", "test")
+        for pair in data[split]
+        for run in docstrings.runs(f"{pair.summary} {pair.body}")
+    }
+    return [
+        (paragraph.text, principal_sentence(paragraph.text))
+        for paragraph in docstrings.load(packages)
+        if docstrings.split_of(paragraph.module) == "train"
+        and held_out.isdisjoint(docstrings.runs(paragraph.text))
+    ]
+
+
+def trained(
+    options: argparse.Namespace, sizes: Sizes, encoder: Encoder, texts: Texts, data: dict[str, list[Pair]]
+) -> tuple[EncoderDecoder, list[History]]:
+    """Train the decoder on the encoder; under a launcher, in all processes."""
+    torch.manual_seed(options.seed)
+    decoder = decoder_config(encoder, sizes.feed_forward_width)
+    model = on_encoder(encoder, decoder, rank=options.rank, num_layers=options.encoder_layers)
+    pairs = {split: [(pair.body, pair.summary) for pair in of_split] for split, of_split in data.items()}
+    start_from_frequencies(model, [texts.target(summary) for _, summary in pairs["train"]])
+    held_out = texts.batches(pairs["validation"], sizes.tokens_per_batch, shuffle=False)
+
+    def evaluate(model: EncoderDecoder) -> dict[str, float]:
+        device = next(model.parameters()).device
+        total = count = 0
+        for batch in held_out:
+            batch = {name: None if value is None else value.to(device) for name, value in batch.items()}
+            total += float(loss_of(model, batch, smoothing=0.0))
+            count += int((batch["labels"] != IGNORED).sum())
+        return {"validation_loss": total / count}
+
+    def fit(of_phase: Sequence[tuple[str, str]], num_epochs: int, *, holes: bool) -> History:
+        batches = texts.batches(of_phase, sizes.tokens_per_batch, shuffle=True, holes=holes)
+        launcher_decides = "ACCELERATE_MIXED_PRECISION" in os.environ
+        settings = Settings(
+            learning_rate=options.learning_rate,
+            num_epochs=num_epochs,
+            warmup=0.05,
+            schedule="cosine",
+            weight_decay=0.05,
+            mixed_precision=None if launcher_decides else best_precision(PartialState().device),
+            seed=options.seed,
+            evaluate_every=len(batches),
+        )
+        return train(model, batches, loss_of, settings, evaluate=evaluate)
+
+    histories = []
+    if pretraining := chosen(options.pretraining_epochs, sizes.pretraining_epochs):
+        paragraphs = plain_texts(sizes.packages, data)[: sizes.num_pairs]
+        histories.append(fit(paragraphs, pretraining, holes=True))
+    histories.append(fit(pairs["train"], chosen(options.epochs, sizes.num_epochs), holes=False))
+    return model, histories
+
+
+def chosen(option: int | None, default: int) -> int:
+    """Take what the command line says, else the default."""
+    return default if option is None else option
+
+
+@torch.inference_mode()
+def summarize(model: EncoderDecoder, texts: Texts, bodies: Sequence[str], batch_size: int = 64) -> list[str]:
+    """Write a summary of each text: the most probable token at each step."""
+    written = []
+    for first in range(0, len(bodies), batch_size):
+        ids, mask = pad(
+            [texts.source(b) for b in bodies[first : first + batch_size]], padding_id=texts.padding
+        )
+        state = start_decoding(
+            model, ids, mask, max_new_tokens=MAX_TARGET, target_ids=torch.full((len(ids), 1), texts.start)
+        )
+        steps = [state.next_logits.argmax(dim=-1)]
+        while len(steps) < MAX_TARGET and not (torch.stack(steps) == texts.end).any(dim=0).all():
+            steps.append(state.step(steps[-1]).argmax(dim=-1))
+        for row in torch.stack(steps, dim=1).tolist():
+            row = row[: row.index(texts.end)] if texts.end in row else row
+            written.append(texts.tokenizer.decode(row))
+    return written
+
+
+@torch.inference_mode()
+def centroid(encoder: Encoder, texts: Texts, bodies: Sequence[str]) -> list[str]:
+    """Take of each text the sentence whose vector is closest to the mean of all its sentences."""
+    chosen = []
+    for body in bodies:
+        sentences = split_sentences(body)
+        ids, mask = pad([texts.source(sentence) for sentence in sentences], padding_id=texts.padding)
+        vectors = F.normalize(mean_pool(encoder(ids, mask), mask), dim=-1)
+        chosen.append(sentences[int((vectors @ vectors.mean(dim=0)).argmax())])
+    return chosen
+
+
+def scores(predictions: dict[str, list[str]], references: list[str]) -> str:
+    """Give the table of ROUGE with 95 % intervals, in percent, as Markdown.
+
+    The last row is by how much the last summaries beat the first ones, pair by pair.
+    """
+    tables = {name: 100 * rouge(texts, references) for name, texts in predictions.items()}
+    first, *_, last = tables
+    tables[f"{last} minus {first}"] = tables[last] - tables[first]
+    lines = ["| summary | ROUGE-1 | ROUGE-2 | ROUGE-L |", "|---|---|---|---|"]
+    for name, table in tables.items():
+        intervals = [bootstrap_interval(np.mean, table[kind]) for kind in ("rouge1", "rouge2", "rougeL")]
+        lines.append(f"| {name} |" + "".join(f" {i[0]:.1f} ({i[1]:.1f} to {i[2]:.1f}) |" for i in intervals))
+    return "\n".join(lines)
+
+
+def share_invented(pairs: Sequence[Pair], written: Sequence[str]) -> float:
+    """Give the share of a summary's content words that the text does not have, on average."""
+    overlaps = [summaries.overlap(p._replace(summary=text)) for p, text in zip(pairs, written, strict=True)]
+    return 1 - float(np.mean(overlaps))
+
+
+def card(facts: dict[str, str], table: str, examples: list[tuple[Pair, str]]) -> str:
+    """Write what one should know of the model; all numbers are those of this run."""
+    packages = ("torch", "transformers", "tokenizers")
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in packages)
+    shown = "\n\n".join(f"- author: {pair.summary}\n- model: {written}" for pair, written in examples)
+    listed = "\n".join(f"- {name}: {value}" for name, value in facts.items())
+    return f"""# Summarizer: one line for the body of a docstring
+
+A decoder of two layers on the book's encoder, all-MiniLM-L6-v2, which is frozen but for low-rank updates (if
+any). It reads the body of a docstring and writes a line. Chapter 14 takes it apart. The folder holds only
+what was trained; `chapters_src.pretrained.load_on_encoder` puts it on the encoder again. Made by
+`recipes/summarization.py`, with {versions}, Python {platform.python_version()}.
+
+{listed}
+
+## Scores on the test split
+
+ROUGE F1 in percent, one-sentence references, with 95 % bootstrap intervals over the test pairs (they know
+nothing of another seed). Lead-1 and lead-3 are the first sentences of the text, centroid the sentence whose
+vector is closest to the mean of all its sentences. The model writes the most probable token at each step.
+
+{table}
+
+## Some of its summaries, drawn at random
+
+{shown}
+
+## What it cannot do
+
+It has seen little English, all of it about software, and writes in lower case. It reads the first
+{MAX_SOURCE} tokens. Nothing keeps it from stating what the text does not say; the share of its words that the
+text does not have, above, is a lower bound. Do not use it on other texts. The pairs are under the licences of
+the packages that they come from; the weights are under Apache-2.0, like the code of this book.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the recipe."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, required=True, help="folder to write; must not be there yet")
+    parser.add_argument("--smoke", action="store_true", help="all of it small, in seconds")
+    parser.add_argument("--epochs", type=int, help="passes over the training pairs")
+    parser.add_argument("--pretraining-epochs", type=int, help="passes over paragraphs with holes; 0: none")
+    parser.add_argument("--rank", type=int, default=4, help="of the encoder's updates; 0: it is frozen")
+    parser.add_argument("--encoder-layers", type=int, default=0, help="the first so many; 0: all")
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    if options.output.exists():
+        parser.error(f"{options.output} is there already: name another folder, or remove it")
+    Accelerator()  # Before all else it learns what a launcher has started.
+    sizes = SMOKE if options.smoke else Sizes()
+    folder = resources.checkpoint("encoder")
+    encoder, texts = load(folder), Texts(folder)
+    data = summaries.load(sizes.packages).splits
+    if sizes.num_pairs is not None:  # A few for each split, from wherever: small packages lack some splits.
+        pairs = [pair for of_split in data.values() for pair in of_split]
+        data = {split: pairs[i :: len(data)][: sizes.num_pairs] for i, split in enumerate(data)}
+    begin = time.monotonic()
+    model, histories = trained(options, sizes, encoder, texts, data)
+    seconds = time.monotonic() - begin
+    if PartialState().is_main_process:
+        write(options, sizes.packages, model.cpu(), encoder, texts, data, histories, seconds)
+    PartialState().wait_for_everyone()
+
+
+def write(
+    options: argparse.Namespace,
+    packages: Sequence[str],
+    model: EncoderDecoder,
+    encoder: Encoder,
+    texts: Texts,
+    data: dict[str, list[Pair]],
+    histories: list[History],
+    seconds: float,
+) -> None:
+    """Save, load what was saved, score that, and write the card; then move the folder to its place."""
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix=f".{options.output.name}-", dir=options.output.parent))
+    try:
+        result = place / "result"
+        save_on_encoder(model, encoder, result)
+        shipped = load_on_encoder(result, encoder)
+        bodies, references = ([getattr(pair, part) for pair in data["test"]] for part in ("body", "summary"))
+        written = summarize(shipped, texts, bodies)
+        predictions = {
+            "lead-1": [split_sentences(body)[0] for body in bodies],
+            "lead-3": [" ".join(split_sentences(body)[:3]) for body in bodies],
+            "centroid": centroid(encoder.eval(), texts, bodies),
+            "this model": written,
+        }
+        processes = PartialState().num_processes
+        phases = ("pretraining", "training")[-len(histories) :]
+        read = [docstrings.cache_key(package) for package in packages]
+        invented = share_invented(data["test"], written), share_invented(data["test"], references)
+        facts = {
+            "docstrings of": ", ".join(f"{key['package']} {key['version']}" for key in read),
+            "pairs": ", ".join(f"{len(pairs):,} {split}" for split, pairs in data.items()),
+            "trained parameters": f"{sum(p.numel() for p in model.parameters() if p.requires_grad):,}",
+            "encoder": f"{len(model.encoder.stack.layers)} layers, updates of rank {options.rank}",
+            **{phase: told(history) for phase, history in zip(phases, histories, strict=True)},
+            "time": f"{seconds / 60:.1f} minutes, {processes} process(es) on {hardware()}",
+            "settings": f"learning rate {options.learning_rate}, label smoothing {LABEL_SMOOTHING}, seed "
+            f"{options.seed}, holes {HOLES:.0%}",
+            "content words that the text does not have": f"{invented[0]:.0%} of the model's, "
+            f"{invented[1]:.0%} of the authors'",
+        }
+        if options.smoke:
+            facts["a smoke run"] = "these numbers mean nothing"
+        drawn = np.random.default_rng(0).permutation(len(written))[:5]
+        examples = [(data["test"][i], written[i]) for i in drawn]
+        content = card(facts, scores(predictions, references), examples)
+        (result / "README.md").write_text(content, encoding="utf-8")
+        os.replace(result, options.output)
+        print(content)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def told(history: History) -> str:
+    """Tell of one phase: how long it was, and what came out."""
+    tokens = sum(record["items"] for record in history.steps)
+    losses = ", ".join(f"{record['validation_loss']:.3f}" for record in history.evaluations)
+    return (
+        f"{len(history.steps):,} steps, {tokens:,} target tokens; loss on the validation pairs after each "
+        f"epoch, in nats per token: {losses}"
+    )
+
+
+def hardware() -> str:
+    """Name the graphics card, or the kind of processor and the threads that PyTorch used."""
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return f"{platform.machine()} processor, {torch.get_num_threads()} thread(s)"
+
+
+if __name__ == "__main__":
+    main()
