@@ -15,6 +15,7 @@ from chapters_src.evaluation.calibration import (
     reliability,
 )
 from chapters_src.evaluation.classification import accuracy, classification_scores, macro_f1, recall_at_k
+from chapters_src.evaluation.documents import bits_per_byte, document_log_probabilities
 from chapters_src.evaluation.intervals import Interval, bootstrap_interval, paired_bootstrap
 from chapters_src.evaluation.rouge import (
     RougeScore,
@@ -29,6 +30,7 @@ __all__ = [
     "Interval",
     "RougeScore",
     "accuracy",
+    "bits_per_byte",
     "bleu",
     "bleu_of_statistics",
     "bleu_statistics",
@@ -36,6 +38,7 @@ __all__ = [
     "chrf",
     "classification_scores",
     "cross_entropies",
+    "document_log_probabilities",
     "expected_calibration_error",
     "fit_temperature",
     "macro_f1",
