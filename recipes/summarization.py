@@ -418,7 +418,7 @@ def write(
 
 def told(history: History) -> str:
     """Tell of one phase: how long it was, and what came out."""
-    tokens = sum(record["items"] for record in history.steps)
+    tokens = history.steps[-1]["items"]
     losses = ", ".join(f"{record['validation_loss']:.3f}" for record in history.evaluations)
     return (
         f"{len(history.steps):,} steps, {tokens:,} target tokens; loss on the validation pairs after each "
