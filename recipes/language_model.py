@@ -17,14 +17,11 @@ whole or not at all. `--smoke` does all of it small, in seconds, and its numbers
 import argparse
 import json
 import os
-import platform
-import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import metadata
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -47,6 +44,7 @@ from chapters_src.ngrams import NGramModel
 from chapters_src.pretrained import export
 from chapters_src.training import IGNORED, History, PackedDocuments, Settings, best_precision, train
 from chapters_src.transformer import Config, LanguageModel
+from recipes.about import hardware, versions
 
 END = "<|endoftext|>"  # Before and after each document; id 0.
 NGRAM_ORDER = 4
@@ -244,9 +242,8 @@ def write(
 ) -> None:
     """Save in 16 bits, load what was saved, measure that, and write the card; then move the folder."""
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkdtemp(prefix=f".{options.output.name}-", dir=options.output.parent))
-    try:
-        result = place / "result"
+    with tempfile.TemporaryDirectory(prefix=f".{options.output.name}-", dir=options.output.parent) as place:
+        result = Path(place) / "result"
         still = LanguageModel(replace(model.config, dropout=0.0))  # Models of Llama's kind know no dropout.
         still.load_state_dict(model.state_dict())
         export(still.to(torch.bfloat16), result, bos_token_id=0, eos_token_id=0, pad_token_id=0)
@@ -272,8 +269,6 @@ def write(
         (result / "run.json").write_text(json.dumps(log_of(options, history, figures)), encoding="utf-8")
         os.replace(result, options.output)
         print(content)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def log_of(options: argparse.Namespace, history: History, figures: dict[str, dict[str, float]]) -> dict:
@@ -301,8 +296,6 @@ def card(
     seconds: float,
 ) -> str:
     """Write what one should know of the model; all numbers are those of this run."""
-    packages = ("torch", "transformers", "tokenizers")
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in packages)
     read = [docstrings.cache_key(package) for package in sizes.packages]
     seen = history.steps[-1]["items"]
     once = sum(map(len, encoded["train"]))
@@ -330,7 +323,7 @@ def card(
 A decoder of Llama's kind: {sizes.num_layers} layers, {sizes.d_model} wide, {sizes.num_heads} attention
 heads, rotary positions, RMSNorm, SwiGLU, a context of {sizes.context} tokens, and a tokenizer of byte-level
 byte-pair encoding with {sizes.vocab_size:,} pieces. Chapter 12 takes it apart. Made by
-`recipes/language_model.py`, with {versions}, Python {platform.python_version()}.
+`recipes/language_model.py`, with {versions()}.
 
 {listed}
 
@@ -350,13 +343,6 @@ it writes looks like documentation and is mostly wrong. It follows no instructio
 does not translate. Some training sentences it can say by heart. The texts are under the licences of the
 packages that they come from; the weights are under Apache-2.0, like the code of this book.
 """
-
-
-def hardware() -> str:
-    """Name the graphics card, or the kind of processor and the threads that PyTorch used."""
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return f"{platform.machine()} processor, {torch.get_num_threads()} thread(s)"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -16,14 +16,11 @@ seconds, and its numbers mean nothing.
 
 import argparse
 import os
-import platform
-import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +51,7 @@ from chapters_src.training import (
     train,
 )
 from chapters_src.transformer import Config, Encoder, EncoderDecoder, mean_pool, start_decoding
+from recipes.about import hardware, versions
 
 MAX_SOURCE, MAX_TARGET = 192, 40  # Tokens; what is longer is cut off.
 LABEL_SMOOTHING = 0.1
@@ -299,8 +297,6 @@ def share_invented(pairs: Sequence[Pair], written: Sequence[str]) -> float:
 
 def card(facts: dict[str, str], table: str, examples: list[tuple[Pair, str]]) -> str:
     """Write what one should know of the model; all numbers are those of this run."""
-    packages = ("torch", "transformers", "tokenizers")
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in packages)
     shown = "\n\n".join(f"- author: {pair.summary}\n- model: {written}" for pair, written in examples)
     listed = "\n".join(f"- {name}: {value}" for name, value in facts.items())
     return f"""# Summarizer: one line for the body of a docstring
@@ -308,7 +304,7 @@ def card(facts: dict[str, str], table: str, examples: list[tuple[Pair, str]]) ->
 A decoder of two layers on the book's encoder, all-MiniLM-L6-v2, which is frozen but for low-rank updates (if
 any). It reads the body of a docstring and writes a line. Chapter 14 takes it apart. The folder holds only
 what was trained; `chapters_src.pretrained.load_on_encoder` puts it on the encoder again. Made by
-`recipes/summarization.py`, with {versions}, Python {platform.python_version()}.
+`recipes/summarization.py`, with {versions()}.
 
 {listed}
 
@@ -375,9 +371,8 @@ def write(
 ) -> None:
     """Save, load what was saved, score that, and write the card; then move the folder to its place."""
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkdtemp(prefix=f".{options.output.name}-", dir=options.output.parent))
-    try:
-        result = place / "result"
+    with tempfile.TemporaryDirectory(prefix=f".{options.output.name}-", dir=options.output.parent) as place:
+        result = Path(place) / "result"
         save_on_encoder(model, encoder, result)
         shipped = load_on_encoder(result, encoder)
         bodies, references = ([getattr(pair, part) for pair in data["test"]] for part in ("body", "summary"))
@@ -412,8 +407,6 @@ def write(
         (result / "README.md").write_text(content, encoding="utf-8")
         os.replace(result, options.output)
         print(content)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def told(history: History) -> str:
@@ -424,13 +417,6 @@ def told(history: History) -> str:
         f"{len(history.steps):,} steps, {tokens:,} target tokens; loss on the validation pairs after each "
         f"epoch, in nats per token: {losses}"
     )
-
-
-def hardware() -> str:
-    """Name the graphics card, or the kind of processor and the threads that PyTorch used."""
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return f"{platform.machine()} processor, {torch.get_num_threads()} thread(s)"
 
 
 if __name__ == "__main__":
