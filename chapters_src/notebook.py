@@ -27,6 +27,8 @@ _RESULTS_DEPEND_ON = (
     "pandas",
     "peft",
     "regex",
+    "rouge-score",
+    "sacrebleu",
     "scikit-learn",
     "scipy",
     "tokenizers",

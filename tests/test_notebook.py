@@ -424,6 +424,7 @@ def test_all_base_dependencies_that_make_results_count():
     nothing_to_do_with_results = {
         "filelock",
         "huggingface_hub",
+        "joblib",
         "keras",
         "safetensors",
         "threadpoolctl",

@@ -123,14 +123,20 @@ def requirements(options: Namespace) -> Path:
 
 
 def _pytest(name: str, marks: str, at_a_time: int | None = None) -> None:
-    """Run the tests with some marks, as many at a time as there are cores."""
-    count = str(at_a_time or execute.num_cores())
-    _step(name, "pytest", "-m", marks, "--numprocesses", count, "--dist", "loadgroup", "tests")
+    """Run the tests with some marks, as many at a time as there are cores, each on a share of the cores.
+
+    With more threads than cores, those that wait for each other take most of the time.
+    """
+    count = at_a_time or execute.num_cores()
+    threads = str(max(1, execute.num_cores() // count))
+    arguments = ("-m", marks, "--numprocesses", str(count), "--dist", "loadgroup", "tests")
+    _step(name, "pytest", *arguments, OMP_NUM_THREADS=threads)
 
 
-def _step(name: str, module: str, *arguments: str) -> None:
+def _step(name: str, module: str, *arguments: str, **variables: str) -> None:
     _say(f"{name}")
-    code = processes.call([sys.executable, "-m", module, *arguments], cwd=ROOT, env=_environment())
+    environment = {**_environment(), **variables}
+    code = processes.call([sys.executable, "-m", module, *arguments], cwd=ROOT, env=environment)
     if code != 0:
         raise Failure(f"{name} ended with exit code {code}")
 
