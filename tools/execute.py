@@ -29,6 +29,7 @@ CELL_TIMEOUT = 600  # seconds
 FULL_CELL_TIMEOUT = 4 * 60 * 60  # seconds; with full resources a cell may train a large model on a processor
 HEARTBEAT = 20  # seconds without news, after which a line says what is still running
 LOOK = 0.3  # seconds between two looks at what is running
+STARTS = 3  # times that a kernel may try to start
 ROOM = 3 << 30  # bytes of memory for each notebook that runs beside another
 KERNEL_STARTUP = ROOT / "tools" / "kernel_startup"
 STEP_PROGRAM = ROOT / "tools" / "training_step.py"
@@ -121,6 +122,7 @@ class Run:
     process: subprocess.Popen | None = None
     report: IO[str] | None = None
     started: float = 0.0
+    starts: int = 0
 
     @property
     def work(self) -> Path:
@@ -147,6 +149,7 @@ class Run:
         variables = _environment() | ({} if full else {"BOOK_NETWORK_LOG": str(self.network)})
         self.report = self.work.with_suffix(".report").open("w+", encoding="utf-8", errors="replace")
         self.started = time.monotonic()
+        self.starts += 1
         self.process = subprocess.Popen(
             command, env=variables, stdout=self.report, stderr=subprocess.STDOUT, **_group_of_its_own()
         )
@@ -160,11 +163,23 @@ class Run:
         """Since the start, on the clock."""
         return time.monotonic() - self.started
 
+    def said(self) -> str:
+        """What nbmake has reported."""
+        self.report.seek(0)
+        return self.report.read()
+
+    def lost_its_port(self) -> bool:
+        """Whether it ended before its first cell because another process took the kernel's port.
+
+        Jupyter picks free ports before the kernel opens them; in between, anybody may take one.
+        """
+        failed = self.process.returncode != 0 and self.starts < STARTS
+        return failed and all(sign in self.said() for sign in ("before replying", "Address already in use"))
+
     def finish(self) -> str:
         """Keep what came out of it, with its record; returns nbmake's report where it failed."""
-        with self.report:
-            self.report.seek(0)
-            said = self.report.read()
+        said = self.said()
+        self.report.close()
         if self.process.returncode != 0:
             return said or f"{self.notebook.name}: nbmake ended with exit code {self.process.returncode}"
         target = self.folder / self.notebook.name
@@ -204,6 +219,10 @@ def _run_all(waiting: list[Run], say: Callable) -> list[str]:
     try:
         while waiting or running:
             for run in [run for run in running if run.is_over()]:
+                if run.lost_its_port():
+                    run.report.close()
+                    run.start()
+                    continue
                 running.remove(run)
                 failure = run.finish()
                 say(f"  {'FAILED' if failure else 'done':6} {run.notebook.stem} in {run.seconds():.0f} s")

@@ -45,6 +45,7 @@ class Shelf:
         monkeypatch.setattr(execute, "LOOK", 0.02)
         monkeypatch.setattr(execute.Run, "start", lambda run: self._start(run))
         monkeypatch.setattr(execute.Run, "is_over", lambda run: run.seconds() > self.seconds)
+        monkeypatch.setattr(execute.Run, "lost_its_port", lambda run: False)
         monkeypatch.setattr(execute.Run, "finish", lambda run: self._finish(run))
         monkeypatch.setattr(execute.Run, "stop", lambda run: self.stopped.append(run.notebook.stem))
 
@@ -306,3 +307,42 @@ def test_full_resources_have_hours_and_the_network(choice, tmp_path, monkeypatch
     (seconds,) = [int(option.split("=")[1]) for option in command if "nbmake-timeout" in option]
     assert seconds >= 3600 if choice == "full" else seconds == 600
     assert ("BOOK_NETWORK_LOG" in how["env"]) is (choice != "full")
+
+
+PORT_TAKEN = "Kernel died before replying to kernel_info\nAddress already in use (addr='tcp://127.0.0.1:1')"
+CELL_FAILED = "AssertionError: Address already in use"
+
+
+@pytest.mark.parametrize(
+    "reports, starts, failed",
+    [
+        pytest.param([PORT_TAKEN, ""], 2, False, id="a port taken once"),
+        pytest.param([PORT_TAKEN] * execute.STARTS, execute.STARTS, True, id="a port always taken"),
+        pytest.param([CELL_FAILED], 1, True, id="a cell that fails"),
+    ],
+)
+def test_a_kernel_whose_port_was_taken_starts_again(reports, starts, failed, tmp_path, monkeypatch):
+    """Each start plays the next of the reports; an empty one is a notebook that ran."""
+    played = []
+
+    def start(run):
+        report = reports[run.starts]
+        played.append(report)
+        run.starts, run.started = run.starts + 1, time.monotonic()
+        run.work.parent.mkdir(parents=True, exist_ok=True)
+        run.work.write_text("{}", encoding="utf-8")
+        run.report = (tmp_path / "report").open("w+", encoding="utf-8")
+        run.report.write(report)
+        run.process = subprocess.Popen([sys.executable, "-c", f"exit({int(bool(report))})"])
+        run.process.wait()
+
+    monkeypatch.setattr(execute, "WORK", tmp_path / "work")
+    monkeypatch.setattr(execute.Run, "start", start)
+    notebook = tmp_path / "01.ipynb"
+    notebook.write_text("{}", encoding="utf-8")
+    folder = tmp_path / "executed"
+    folder.mkdir()
+    failures = execute._run_all([execute.Run(notebook, "key", folder, 0.3)], lambda line: None)
+    assert len(played) == starts
+    assert failures == ([reports[-1]] if failed else [])
+    assert (folder / "01.json").exists() == (not failed)
