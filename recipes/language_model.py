@@ -42,9 +42,9 @@ from chapters_src.data import docstrings
 from chapters_src.evaluation import bits_per_byte, document_log_probabilities
 from chapters_src.ngrams import NGramModel
 from chapters_src.pretrained import export
-from chapters_src.training import IGNORED, History, PackedDocuments, Settings, best_precision, train
+from chapters_src.training import IGNORED, History, PackedDocuments, Settings, train
 from chapters_src.transformer import Config, LanguageModel
-from recipes.about import hardware, versions
+from recipes.machine import hardware, precision, versions
 
 END = "<|endoftext|>"  # Before and after each document; id 0.
 NGRAM_ORDER = 4
@@ -187,7 +187,6 @@ def trained(
     num_tokens = sum(len(ids) + 2 for ids in encoded["train"])
     steps_per_epoch = num_tokens // (sizes.context * sizes.blocks_per_batch)
     launcher_decides = "ACCELERATE_MIXED_PRECISION" in os.environ
-    precision = options.precision or best_precision(PartialState().device)
     settings = Settings(
         learning_rate=options.learning_rate,
         max_steps=max(1, round(options.epochs * steps_per_epoch / PartialState().num_processes)),
@@ -196,7 +195,7 @@ def trained(
         min_learning_rate=options.learning_rate / 20,
         weight_decay=options.weight_decay,
         betas=(0.9, 0.95),
-        mixed_precision=None if launcher_decides else precision,
+        mixed_precision=None if launcher_decides else options.precision or precision(PartialState().device),
         seed=options.seed,
         evaluate_every=max(1, steps_per_epoch // PartialState().num_processes),
         checkpoint_every=max(1, steps_per_epoch // 4 // PartialState().num_processes),
@@ -359,7 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--muon-learning-rate", type=float, default=4e-3)
     parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--precision", choices=("no", "bf16", "fp16"), help="default: bf16 on a GPU, else no")
+    parser.add_argument("--precision", choices=("no", "bf16", "fp16"), help="default: what suits it best")
     parser.add_argument("--compile", action="store_true", help="pays on a GPU; needs a C++ compiler on a CPU")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)

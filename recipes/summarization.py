@@ -45,13 +45,12 @@ from chapters_src.training import (
     History,
     Settings,
     TokenBudgetSampler,
-    best_precision,
     pad,
     shift_tokens_right,
     train,
 )
 from chapters_src.transformer import Config, Encoder, EncoderDecoder, mean_pool, start_decoding
-from recipes.about import hardware, versions
+from recipes.machine import hardware, precision, versions
 
 MAX_SOURCE, MAX_TARGET = 192, 40  # Tokens; what is longer is cut off.
 LABEL_SMOOTHING = 0.1
@@ -223,7 +222,7 @@ def trained(
             warmup=0.05,
             schedule="cosine",
             weight_decay=0.05,
-            mixed_precision=None if launcher_decides else best_precision(PartialState().device),
+            mixed_precision=None if launcher_decides else precision(PartialState().device),
             seed=options.seed,
             evaluate_every=len(batches),
         )

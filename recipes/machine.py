@@ -1,0 +1,35 @@
+"""What all recipes ask of the computer: versions and hardware for the cards, and a precision it does well."""
+
+import platform
+from importlib import metadata
+
+import torch
+
+from chapters_src.training import best_precision
+
+
+def versions() -> str:
+    """Name the versions of what trains and tokenizes."""
+    packages = ("torch", "transformers", "tokenizers")
+    named = ", ".join(f"{name} {metadata.version(name)}" for name in packages)
+    return f"{named}, Python {platform.python_version()}"
+
+
+def hardware() -> str:
+    """Name the graphics card, or the kind of processor and the threads that PyTorch used."""
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    name = torch.cpu.get_capabilities().get("cpu_name", platform.machine())
+    return f"{name} processor, {torch.get_num_threads()} thread(s)"
+
+
+def precision(device: torch.device) -> str:
+    """Choose the mixed precision: bf16 on a processor, too, if it has instructions for it.
+
+    `best_precision`, which the chapters use, leaves processors in 32 bits, so that a page shows the same
+    numbers on all of them. A recipe's numbers are those of one run, and 16 bits take half the time here.
+    """
+    capabilities = torch.cpu.get_capabilities()
+    if device.type == "cpu" and (capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")):
+        return "bf16"
+    return best_precision(device)
