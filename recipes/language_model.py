@@ -266,7 +266,9 @@ def write(
             }
         content = card(options, sizes, model, encoded, texts, history, figures, seconds)
         (result / "README.md").write_text(content, encoding="utf-8")
-        (result / "run.json").write_text(json.dumps(log_of(options, model, history, figures)), encoding="utf-8")
+        (result / "run.json").write_text(
+            json.dumps(log_of(options, model, history, figures)), encoding="utf-8"
+        )
         os.replace(result, options.output)
         print(content)
 
