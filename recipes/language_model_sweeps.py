@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for settings in runs[:2] if options.smoke else runs:
             folder = options.output / ",".join(f"{name}={value}" for name, value in settings.items())
             if not folder.exists():
-                listed = [f"--{name}={value}" for name, value in (settings | ALL_RUNS).items()]
+                listed = [f"--{name}={value}" for name, value in (ALL_RUNS | settings).items()]
                 smoke = ["--smoke"] if options.smoke else []
                 language_model.main([f"--output={folder}", *listed, *smoke])
             run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
