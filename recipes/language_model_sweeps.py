@@ -31,7 +31,13 @@ SWEEPS: dict[str, list[dict[str, object]]] = {
         *(SMALLEST | {"optimizer": "muon", "muon-learning-rate": rate} for rate in (2e-3, 4e-3, 8e-3, 16e-3)),
     ],
 }
-ALL_RUNS = {"kinds": "prose", "epochs": 1, "dropout": 0}
+ALL_RUNS = {
+    "kinds": "prose",
+    "epochs": 1,
+    "dropout": 0,
+    "blocks-per-batch": 8,
+    "muon-learning-rate": 8e-3,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
