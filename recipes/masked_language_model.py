@@ -297,6 +297,7 @@ def save(model: PeftModel, encoder: str, result: Path) -> None:
     model.save_pretrained(
         result,
         state_dict={name: w.half() for name, w in weights if not any(part in name for part in doubled)},
+        save_embedding_layers=False,  # They stay the encoder's. By itself PEFT would ask the Hub.
     )
     config = AutoConfig.from_pretrained(encoder)
     config.architectures = [type(model.get_base_model()).__name__]

@@ -49,6 +49,7 @@ def model(folder):
     """A model that was changed wherever training changes one, by numbers that 16 bits can hold."""
     torch.manual_seed(0)
     model = with_head(folder, 2)
+    model.get_base_model().set_attn_implementation("sdpa")  # As it will be loaded; training takes another.
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.requires_grad:
@@ -210,15 +211,15 @@ def test_figures_are_those_of_the_guesses():
 
 
 def test_neighbors_of_both_sides_decide():
-    """In a language where the token is the sum of its neighbors, each neighbor alone leaves four choices."""
-    end = 20
-    rows = [[end, a, a + b, b, end] for a in range(4) for b in range(10, 14)] * 3
-    guesses = recipe.neighbors(rows, 21)
-    log_probabilities = guesses([Hidden([end, 2, 0, 13, end], [2], [15])])
-    assert log_probabilities.exp().sum().item() == pytest.approx(1, abs=1e-4)
-    assert log_probabilities.argmax().item() == 15
-    ends = guesses([Hidden([end, 0, 13, 11, end], [1], [2]), Hidden([end, 3, 15, 0, end], [3], [12])])
-    assert ends.argmax(dim=1).tolist() == [2, 12]
+    """In a language of "left both right" each neighbor alone leaves four choices for the middle."""
+    end, hidden = 24, 25
+    rows = [[end, left, 8 + 4 * left + right, 4 + right, end] for left in range(4) for right in range(4)] * 3
+    guesses = recipe.neighbors(rows, 26)
+    middle = guesses([Hidden([end, 2, hidden, 7, end], [2], [19])])
+    assert middle.exp().sum().item() == pytest.approx(1, abs=1e-4)
+    assert middle.argmax().item() == 8 + 4 * 2 + 3 and middle.max().exp() > 0.5
+    ends = guesses([Hidden([end, hidden, 19, hidden, end], [1, 3], [2, 7])])
+    assert ends.argmax(dim=1).tolist() == [2, 7]
 
 
 def test_frequencies_know_no_special_tokens():
