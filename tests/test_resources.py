@@ -282,7 +282,10 @@ def test_a_shipped_head_is_put_on_the_encoder_once(cache, capfd, monkeypatch):
     torch.manual_seed(0)
     folder = Path(resources.checkpoint("masked-language-model"))
     assert torch.rand(1) == drawn, "a first call draws nothing that a second one would not"
-    assert capfd.readouterr().err == ""
+    errors = (
+        capfd.readouterr().err
+    )  # May hold a progress bar, but no word of the head that the encoder lacks.
+    assert not re.search("report|warn|missing|corrupt", errors, re.IGNORECASE), errors
     assert folder.is_relative_to(cache)
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= {path.name for path in folder.iterdir()}
     monkeypatch.setattr(resources, "_merge", None)
