@@ -265,7 +265,9 @@ def neighbors(rows: Sequence[Sequence[int]], vocab_size: int) -> Guesses:
             for text in texts
             for i in text.places
         ]
-        return (torch.from_numpy(np.stack(sides)).float() - alone).log_softmax(dim=-1)
+        scores = torch.from_numpy(np.stack(sides)).float() - alone
+        scores[:, rows[0][-1]] = -torch.inf  # The end is never hidden, and `alone` hardly knows it.
+        return scores.log_softmax(dim=-1)
 
     return guesses
 
@@ -383,7 +385,8 @@ def card(facts: str, figures: str, examples: str) -> str:
     return f"""# Masked-language model: a head for the book's encoder
 
 A head that guesses hidden tokens, and low-rank updates of the encoder, all-MiniLM-L6-v2, whose own weights
-are not here. Chapter 12 uses it. Made by `recipes/masked_language_model.py`, with {versions()}. With
+are not here. Chapter 12 uses it. Made by `recipes/masked_language_model.py`, with {versions()}.
+With
 
     checkpoint = resources.checkpoint("masked-language-model")
 
