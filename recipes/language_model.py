@@ -49,6 +49,7 @@ from recipes.output import harvested, listed, log_of, options_from, parser_for, 
 
 END = "<|endoftext|>"  # Before and after each document; id 0.
 NGRAM_ORDER = 4
+HEAD_WIDTH = 32
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,12 @@ def write(
             }
         content = card(options, sizes, model, encoded, texts, history, figures, seconds)
         (result / "README.md").write_text(content, encoding="utf-8")
-        (result / "run.json").write_text(json.dumps(log_of(options, history, figures)), encoding="utf-8")
+        log = {
+            **log_of(options, history, figures),
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "parameters_of_layers": sum(p.numel() for p in model.decoder.stack.parameters()),
+        }
+        (result / "run.json").write_text(json.dumps(log), encoding="utf-8")
     print(content)
 
 
@@ -278,7 +284,8 @@ def card(
         "training text": f"{len(texts['train']):,} modules, {sum(map(len, texts['train'])):,} characters, "
         f"{once:,} tokens",
         "parameters": f"{sum(p.numel() for p in model.parameters()):,}",
-        "tokens seen": f"{seen:,}, {seen / once:.1f} passes, in {len(history.steps):,} steps",
+        "tokens seen": f"{seen:,}, {seen / once:.1f} passes, in {len(history.steps):,} steps of "
+        f"{sizes.blocks_per_batch} blocks",
         "time": time_taken(seconds),
         "settings": f"{options.optimizer}, learning rate {options.learning_rate}, dropout {options.dropout}, "
         f"weight decay {options.weight_decay}, seed {options.seed}",
@@ -320,7 +327,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=float, default=8)
     parser.add_argument("--kinds", nargs="+", default=list(docstrings.KINDS), choices=docstrings.KINDS)
     parser.add_argument("--layers", type=int, help="of the model")
-    parser.add_argument("--width", type=int, help="numbers per token between the layers")
+    parser.add_argument("--width", type=int, help="numbers per token between the layers; a multiple of 32")
+    parser.add_argument("--blocks-per-batch", type=int, help="of 256 tokens each")
     parser.add_argument("--optimizer", choices=("muon", "adamw"), default="muon")
     parser.add_argument("--learning-rate", type=float, default=2e-3)
     parser.add_argument("--muon-learning-rate", type=float, default=4e-3)
@@ -330,7 +338,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--compile", action="store_true", help="pays on a GPU; needs a C++ compiler on a CPU")
     options = options_from(parser, arguments)
     sizes = SMOKE if options.smoke else Sizes()
-    changes = {"num_layers": options.layers, "d_model": options.width}
+    heads = None if options.width is None else options.width // HEAD_WIDTH
+    changes = {"num_layers": options.layers, "d_model": options.width, "num_heads": heads}
+    changes["blocks_per_batch"] = options.blocks_per_batch
     sizes = replace(sizes, **{name: value for name, value in changes.items() if value is not None})
     with PartialState().main_process_first():  # It fills the cache for the others.
         texts = documents(sizes, options.kinds)
