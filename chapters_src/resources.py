@@ -205,6 +205,13 @@ def _emotions() -> Path:
     return folder
 
 
+def _not_embedded(name: str) -> Path:
+    raise ResourceError(
+        f"The model {name} has no embedded form, because of its size. Choose full resources "
+        "(BOOK_RESOURCES=full), which come from the Hub."
+    )
+
+
 # Full resources -------------------------------------------------------------------------------------------
 
 
@@ -313,6 +320,7 @@ _GPT2 = HubFiles(
     "model",
     ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"),
 )
+_GPT2_XL = _GPT2._replace(repository="openai-community/gpt2-xl")  # 1.6 billion parameters, 6.4 GB.
 _EMOTION = HubFiles(
     "dair-ai/emotion",
     "dataset",
@@ -327,6 +335,7 @@ _EMOTION = HubFiles(
 CHECKPOINTS = {
     "encoder": Source(_encoder, _DISTILBERT),
     "language-model": Source(functools.partial(_shipped, "language-model"), _GPT2),
+    "gpt2-xl": Source(functools.partial(_not_embedded, "gpt2-xl"), _GPT2_XL),
 }
 DATA_SETS = {"emotions": Source(_emotions, _EMOTION)}
 GENERATED = {  # On the spot; the same with either choice.
