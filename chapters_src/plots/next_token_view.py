@@ -109,7 +109,7 @@ def next_token_view(
     caption: str,
     *,
     hidden: int = 0,
-    num_nodes: int = 60,
+    num_nodes: int = 50,
 ) -> NextTokenView:
     """Compute a small tree of continuations, whose tokens a reader can heat, cut off, draw and follow.
 
