@@ -123,8 +123,10 @@
     function slider(name, key, from, to, step, told) {
       const label = make("label", "ntv-slider", sliders);
       make("span", "ntv-name", label, name);
+      const value = make("span", "ntv-value", label); // not an output: the label would be for that
       const input = make("input", "", label);
-      const value = make("output", "ntv-value", label);
+      input.setAttribute("aria-label", name);
+      value.setAttribute("aria-hidden", "true");
       Object.assign(input, { type: "range", min: from, max: to, step, value: settings[key] });
       const tell = () => {
         value.textContent = told(settings[key]);

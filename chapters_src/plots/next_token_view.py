@@ -37,7 +37,8 @@ _STYLE = """
   gap: .3em 1.2em; margin: .7em 0; }
 .next-token-view .ntv-slider { display: grid; grid-template-columns: auto auto; }
 .next-token-view .ntv-value { text-align: end; font-variant-numeric: tabular-nums; }
-.next-token-view input { grid-column: 1 / 3; width: 100%; min-height: 28px; margin: 0; accent-color: #3B68C8; }
+.next-token-view input { grid-column: 1 / 3; width: 100%; min-height: 28px; margin: 0;
+  accent-color: #3B68C8; }
 .next-token-view .ntv-share { height: .5em; border: 1px solid rgba(107,114,128,.8); border-radius: .25em; }
 .next-token-view .ntv-kept { height: 100%; background: #3B68C8; }
 .next-token-view ol { list-style: none; margin: .6em 0; padding: 0; }
