@@ -18,6 +18,7 @@ import numpy as np
 _EXACT = 40  # Tokens of a node, by rank, whose logits are kept one by one.
 _GROUPS = 20  # Of all others, the wider the rarer.
 _SHOWN = 20  # Rows without the script.
+_BRANCHES = 3  # Tokens of a node that may lead on: with more, the tree would be wide and not deep.
 _SIGNS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 _STYLE = """
 .next-token-view { margin: 1em 0; padding: 0; color: inherit; font-size: 0.95em; max-width: 100%; }
@@ -115,7 +116,7 @@ def next_token_view(
     """Compute a small tree of continuations, whose tokens a reader can heat, cut off, draw and follow.
 
     The tree grows where the model puts its probability: each new node is the most probable beginning that
-    has none yet.
+    has none yet, among those that go on with one of the three best tokens.
 
     Args:
         next_logits: gives the logits of the next token, (V,), after a list of ids.
@@ -145,7 +146,7 @@ def next_token_view(
             above.next[place] = len(nodes)
         nodes.append(node)
         surprise = np.log(np.exp(node.logits) @ counts) - np.array(node.logits)
-        for place in range(_SHOWN):
+        for place in range(_BRANCHES):
             order += 1
             step = (cost + surprise[place], order, [*ids, node.tokens[place]], (node, place))
             heapq.heappush(waiting, step)

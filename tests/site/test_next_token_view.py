@@ -94,16 +94,16 @@ def test_the_numbers_are_those_of_the_filters(view, temperature, top_k, top_p):
         assert f"{min(top_k, (wanted > 0).sum())} of " in view.root.locator(".ntv-summary").inner_text()
 
 
-@pytest.mark.parametrize("name", ["temperature", "top-k", "top-p"])
-def test_the_keyboard_moves_a_slider_and_the_view_changes(view, name):
+@pytest.mark.parametrize("slider", ["temperature", "top-k", "top-p"])
+def test_the_keyboard_moves_a_slider_and_the_view_changes(view, slider):
     numbers, bars, draws = view.numbers(), view.bars(), view.draws()
-    view.slider(name).focus()
+    view.slider(slider).focus()
     view.page.keyboard.press("Home")
     assert view.numbers() != numbers and view.bars() != bars and view.draws() != draws
-    assert view.slider(name).get_attribute("aria-valuetext") in view.root.inner_text()
+    assert view.slider(slider).get_attribute("aria-valuetext") in view.root.inner_text()
     for _ in range(50):
         view.page.keyboard.press("ArrowRight")
-    if name != "temperature":  # Then everything is as at the start.
+    if slider != "temperature":  # Then everything is as at the start.
         assert (view.numbers(), view.bars(), view.draws()) == (numbers, bars, draws)
 
 
@@ -151,7 +151,7 @@ def test_a_token_outside_the_tree_leads_nowhere(view):
 
 
 def test_a_path_ends_and_says_so(view):
-    for _ in range(view.data["nodes"].__len__()):
+    for _ in view.data["nodes"]:
         if not view.leading().count():
             break
         view.leading().first.click()
