@@ -111,7 +111,7 @@ def next_token_view(
     caption: str,
     *,
     hidden: int = 0,
-    num_nodes: int = 50,
+    num_nodes: int = 45,
 ) -> NextTokenView:
     """Compute a small tree of continuations, whose tokens a reader can heat, cut off, draw and follow.
 
