@@ -207,6 +207,13 @@ def _emotions() -> Path:
     return folder
 
 
+def _not_embedded(name: str) -> Path:
+    raise ResourceError(
+        f"The model {name} has no embedded form, because of its size. Choose full resources "
+        "(BOOK_RESOURCES=full), which come from the Hub."
+    )
+
+
 # Full resources -------------------------------------------------------------------------------------------
 
 
@@ -322,6 +329,7 @@ _GPT2 = HubFiles(
         "merges.txt",
     ),
 )
+_GPT2_XL = _GPT2._replace(repository="openai-community/gpt2-xl")  # 1.6 billion parameters, 6.4 GB.
 _EMOTION = HubFiles(
     "dair-ai/emotion",
     "dataset",
@@ -336,6 +344,7 @@ _EMOTION = HubFiles(
 CHECKPOINTS = {
     "encoder": Source(_encoder, _DISTILBERT),
     "language-model": Source(functools.partial(_shipped, "language-model"), _GPT2),
+    "gpt2-xl": Source(functools.partial(_not_embedded, "gpt2-xl"), _GPT2_XL),
 }
 DATA_SETS = {"emotions": Source(_emotions, _EMOTION)}
 GENERATED = {  # On the spot; the same with either choice.
