@@ -9,9 +9,10 @@ to be set.
 
 It harvests the pairs from the installed packages (`chapters_src/data/summaries.md`). First the model learns
 to write: it reads paragraphs of docstrings with holes, and gives back the sentence that says most. Then it is
-trained on the pairs, and summarizes the test pairs beside three baselines. What it writes is a folder with
-the weights in 16 bits and a card, which appears whole or not at all. `--smoke` does all of it small, in
-seconds, and its numbers mean nothing.
+trained on the pairs, and summarizes the test pairs beside three baselines. A run that was interrupted goes on
+from its last checkpoint, beside the output. What it writes is a folder with the weights in 16 bits and a
+card, which appears whole or not at all. `--smoke` does all of it small, in seconds, and its numbers mean
+nothing.
 """
 
 import argparse
@@ -37,6 +38,7 @@ from torch.utils.data import DataLoader
 from chapters_src import resources
 from chapters_src.data import docstrings, summaries
 from chapters_src.data.summaries import Pair
+from chapters_src.decoding import Stop, beam_search
 from chapters_src.evaluation import bootstrap_interval, rouge, rouge_n
 from chapters_src.pretrained import load, load_on_encoder, on_encoder, save_on_encoder
 from chapters_src.tokenization.sentences import split_sentences
@@ -49,10 +51,11 @@ from chapters_src.training import (
     shift_tokens_right,
     train,
 )
-from chapters_src.transformer import Config, Encoder, EncoderDecoder, mean_pool, start_decoding
+from chapters_src.transformer import Config, Encoder, EncoderDecoder, mean_pool
 from recipes.machine import hardware, precision, versions
 
 MAX_SOURCE, MAX_TARGET = 192, 40  # Tokens; what is longer is cut off.
+NUM_BEAMS, BATCH_SIZE = 4, 32  # Of what is written.
 LABEL_SMOOTHING = 0.1
 HOLES = 0.3  # Share of the tokens that are masked where the model learns to write.
 
@@ -213,7 +216,7 @@ def trained(
             count += int((batch["labels"] != IGNORED).sum())
         return {"validation_loss": total / count}
 
-    def fit(of_phase: Sequence[tuple[str, str]], num_epochs: int, *, holes: bool) -> History:
+    def fit(phase: str, of_phase: Sequence[tuple[str, str]], num_epochs: int, *, holes: bool) -> History:
         batches = texts.batches(of_phase, sizes.tokens_per_batch, shuffle=True, holes=holes)
         launcher_decides = "ACCELERATE_MIXED_PRECISION" in os.environ
         settings = Settings(
@@ -225,15 +228,23 @@ def trained(
             mixed_precision=None if launcher_decides else precision(PartialState().device),
             seed=options.seed,
             evaluate_every=len(batches),
+            checkpoint_every=len(batches),
         )
-        return train(model, batches, loss_of, settings, evaluate=evaluate)
+        folder = checkpoints_of(options.output) / phase
+        return train(model, batches, loss_of, settings, evaluate=evaluate, checkpoint_folder=folder)
 
     histories = []
     if pretraining := chosen(options.pretraining_epochs, sizes.pretraining_epochs):
         paragraphs = plain_texts(sizes.packages, data)[: sizes.num_pairs]
-        histories.append(fit(paragraphs, pretraining, holes=True))
-    histories.append(fit(pairs["train"], chosen(options.epochs, sizes.num_epochs), holes=False))
+        histories.append(fit("pretraining", paragraphs, pretraining, holes=True))
+    num_epochs = chosen(options.epochs, sizes.num_epochs)
+    histories.append(fit("training", pairs["train"], num_epochs, holes=False))
     return model, histories
+
+
+def checkpoints_of(output: Path) -> Path:
+    """Say where a run keeps what it needs to go on: beside its output, a folder for each phase."""
+    return output.with_name(f"{output.name}-checkpoints")
 
 
 def chosen(option: int | None, default: int) -> int:
@@ -241,23 +252,23 @@ def chosen(option: int | None, default: int) -> int:
     return default if option is None else option
 
 
-@torch.inference_mode()
-def summarize(model: EncoderDecoder, texts: Texts, bodies: Sequence[str], batch_size: int = 64) -> list[str]:
-    """Write a summary of each text: the most probable token at each step."""
+def summarize(
+    model: EncoderDecoder, texts: Texts, bodies: Sequence[str], num_beams: int = NUM_BEAMS
+) -> list[str]:
+    """Write a summary of each text, by beam search; with one beam it is greedy decoding."""
+    stop = Stop(end_ids=texts.end, tokenizer=texts.tokenizer)
     written = []
-    for first in range(0, len(bodies), batch_size):
-        ids, mask = pad(
-            [texts.source(b) for b in bodies[first : first + batch_size]], padding_id=texts.padding
+    for first in range(0, len(bodies), BATCH_SIZE):
+        sources = [texts.source(body) for body in bodies[first : first + BATCH_SIZE]]
+        found = beam_search(
+            model,
+            sources,
+            num_beams=num_beams,
+            max_new_tokens=MAX_TARGET,
+            target_ids=[texts.start],
+            stop=stop,
         )
-        state = start_decoding(
-            model, ids, mask, max_new_tokens=MAX_TARGET, target_ids=torch.full((len(ids), 1), texts.start)
-        )
-        steps = [state.next_logits.argmax(dim=-1)]
-        while len(steps) < MAX_TARGET and not (torch.stack(steps) == texts.end).any(dim=0).all():
-            steps.append(state.step(steps[-1]).argmax(dim=-1))
-        for row in torch.stack(steps, dim=1).tolist():
-            row = row[: row.index(texts.end)] if texts.end in row else row
-            written.append(texts.tokenizer.decode(row))
+        written += [best.text for best, *_ in found]
     return written
 
 
@@ -311,7 +322,7 @@ what was trained; `chapters_src.pretrained.load_on_encoder` puts it on the encod
 
 ROUGE F1 in percent, one-sentence references, with 95 % bootstrap intervals over the test pairs (they know
 nothing of another seed). Lead-1 and lead-3 are the first sentences of the text, centroid the sentence whose
-vector is closest to the mean of all its sentences. The model writes the most probable token at each step.
+vector is closest to the mean of all its sentences. The model writes by beam search with {NUM_BEAMS} beams.
 
 {table}
 

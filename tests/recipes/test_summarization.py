@@ -11,6 +11,7 @@ from chapters_src import resources
 from chapters_src.data import docstrings, summaries
 from chapters_src.data.summaries import Pair
 from chapters_src.pretrained import load, load_on_encoder, on_encoder
+from chapters_src.training import CheckpointError
 from recipes import summarization
 from recipes.summarization import MAX_SOURCE, MAX_TARGET, SMOKE, Texts
 
@@ -30,7 +31,7 @@ def test_a_smoke_run_goes_from_the_data_to_the_card(tmp_path, encoder, texts, ca
     folder = tmp_path / "new" / "summarizer"
     summarization.main(["--output", str(folder), "--smoke", "--rank", "1"])
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
-    assert [path.name for path in folder.parent.iterdir()] == ["summarizer"]
+    assert {path.name for path in folder.parent.iterdir()} == {"summarizer", "summarizer-checkpoints"}
     content = (folder / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"(?m)^\| (.+?) \|(?: -?\d+\.\d \(-?\d+\.\d to -?\d+\.\d\) \|){3}$", content)
     assert rows == ["lead-1", "lead-3", "centroid", "this model", "this model minus lead-1"]
@@ -65,14 +66,31 @@ def test_what_is_shipped_is_small(encoder, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
+def test_a_run_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no power")
 
-    monkeypatch.setattr(summarization, "card", fail)
-    with pytest.raises(RuntimeError, match="no power"):
-        summarization.main(["--output", str(tmp_path / "summarizer"), "--smoke", "--rank", "0"])
-    assert list(tmp_path.iterdir()) == []
+    command = ["--output", str(tmp_path / "summarizer"), "--smoke", "--rank", "0"]
+    with monkeypatch.context() as patch:
+        patch.setattr(summarization, "card", fail)
+        with pytest.raises(RuntimeError, match="no power"):
+            summarization.main(command)
+    assert [path.name for path in tmp_path.iterdir()] == ["summarizer-checkpoints"]
+    phases = tmp_path / "summarizer-checkpoints"
+    assert {path.name for path in phases.iterdir()} == {"pretraining", "training"}
+    monkeypatch.setattr(summarization, "plain_texts", lambda *_: [("a", "b")] * 8)  # These would be learned.
+    with pytest.raises(CheckpointError):
+        summarization.main(command)
+    monkeypatch.undo()
+    loss_of = summarization.loss_of
+
+    def never_trains(model, *arguments, **keywords):
+        assert not model.training
+        return loss_of(model, *arguments, **keywords)
+
+    monkeypatch.setattr(summarization, "loss_of", never_trains)
+    summarization.main(command)
+    assert "- training: " in (tmp_path / "summarizer" / "README.md").read_text(encoding="utf-8")
 
 
 def test_batches_are_what_teacher_forcing_needs(texts):
@@ -122,7 +140,7 @@ def test_plain_texts_are_of_training_modules_and_hold_nothing_of_held_out_pairs(
     assert {text for text, _ in found} <= expected and all(sentence in text for text, sentence in found)
 
 
-def test_summaries_are_greedy(encoder, texts):
+def test_one_beam_is_greedy_and_neighbors_do_not_matter(encoder, texts, monkeypatch):
     """Against the whole model run anew for each token, one text at a time."""
     torch.manual_seed(0)
     model = on_encoder(encoder, summarization.decoder_config(encoder, 32)).eval()
@@ -135,7 +153,10 @@ def test_summaries_are_greedy(encoder, texts):
             logits = model(torch.tensor([texts.source(body)]), None, torch.tensor([ids]), None)
             ids.append(int(logits[0, -1].argmax()))
         expected.append(texts.tokenizer.decode(ids))
-    assert summarization.summarize(model, texts, bodies, batch_size=2) == expected
+    assert summarization.summarize(model, texts, bodies, num_beams=1) == expected
+    monkeypatch.setattr(summarization, "BATCH_SIZE", 2)
+    several = [summarization.summarize(model, texts, [body])[0] for body in bodies]
+    assert summarization.summarize(model, texts, bodies) == several
 
 
 def test_the_bias_begins_as_frequencies(encoder, texts):
