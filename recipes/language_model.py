@@ -18,7 +18,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import torch
-from accelerate import Accelerator, PartialState
+from accelerate import PartialState
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -44,7 +43,8 @@ from chapters_src.ngrams import NGramModel
 from chapters_src.pretrained import export
 from chapters_src.training import IGNORED, History, PackedDocuments, Settings, train
 from chapters_src.transformer import Config, LanguageModel
-from recipes.machine import hardware, precision, versions
+from recipes.machine import precision, versions
+from recipes.output import harvested, listed, options_from, parser_for, time_taken, whole_folder
 
 END = "<|endoftext|>"  # Before and after each document; id 0.
 NGRAM_ORDER = 4
@@ -186,7 +186,6 @@ def trained(
     blocks = PackedDocuments(Shuffled(encoded["train"], 0, options.seed), sizes.context, 0)
     num_tokens = sum(len(ids) + 2 for ids in encoded["train"])
     steps_per_epoch = num_tokens // (sizes.context * sizes.blocks_per_batch)
-    launcher_decides = "ACCELERATE_MIXED_PRECISION" in os.environ
     settings = Settings(
         learning_rate=options.learning_rate,
         max_steps=max(1, round(options.epochs * steps_per_epoch / PartialState().num_processes)),
@@ -195,7 +194,7 @@ def trained(
         min_learning_rate=options.learning_rate / 20,
         weight_decay=options.weight_decay,
         betas=(0.9, 0.95),
-        mixed_precision=None if launcher_decides else options.precision or precision(PartialState().device),
+        mixed_precision=options.precision or precision(PartialState().device),
         seed=options.seed,
         evaluate_every=max(1, steps_per_epoch // PartialState().num_processes),
         checkpoint_every=max(1, steps_per_epoch // 4 // PartialState().num_processes),
@@ -240,9 +239,7 @@ def write(
     seconds: float,
 ) -> None:
     """Save in 16 bits, load what was saved, measure that, and write the card; then move the folder."""
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{options.output.name}-", dir=options.output.parent) as place:
-        result = Path(place) / "result"
+    with whole_folder(options.output) as result:
         still = LanguageModel(replace(model.config, dropout=0.0))  # Models of Llama's kind know no dropout.
         still.load_state_dict(model.state_dict())
         export(still.to(torch.bfloat16), result, bos_token_id=0, eos_token_id=0, pad_token_id=0)
@@ -266,8 +263,7 @@ def write(
         content = card(options, sizes, model, encoded, texts, history, figures, seconds)
         (result / "README.md").write_text(content, encoding="utf-8")
         (result / "run.json").write_text(json.dumps(log_of(options, history, figures)), encoding="utf-8")
-        os.replace(result, options.output)
-        print(content)
+    print(content)
 
 
 def log_of(options: argparse.Namespace, history: History, figures: dict[str, dict[str, float]]) -> dict:
@@ -295,28 +291,23 @@ def card(
     seconds: float,
 ) -> str:
     """Write what one should know of the model; all numbers are those of this run."""
-    read = [docstrings.cache_key(package) for package in sizes.packages]
     seen = history.steps[-1]["items"]
     once = sum(map(len, encoded["train"]))
     facts = {
-        "docstrings of": ", ".join(f"{key['package']} {key['version']}" for key in read),
+        "docstrings of": harvested(sizes.packages),
         "kinds of text": ", ".join(options.kinds),
         "training text": f"{len(texts['train']):,} modules, {sum(map(len, texts['train'])):,} characters, "
         f"{once:,} tokens",
         "parameters": f"{sum(p.numel() for p in model.parameters()):,}",
         "tokens seen": f"{seen:,}, {seen / once:.1f} passes, in {len(history.steps):,} steps",
-        "time": f"{seconds / 60:.0f} minutes since the last start, {PartialState().num_processes} "
-        f"process(es) on {hardware()}",
+        "time": time_taken(seconds),
         "settings": f"{options.optimizer}, learning rate {options.learning_rate}, dropout {options.dropout}, "
         f"weight decay {options.weight_decay}, seed {options.seed}",
     }
-    if options.smoke:
-        facts["a smoke run"] = "these numbers mean nothing"
     rows = "\n".join(
         f"| {name} | {figures['validation'][name]:.3f} | {figures['test'][name]:.3f} |"
         for name in figures["test"]
     )
-    listed = "\n".join(f"- {name}: {value}" for name, value in facts.items())
     return f"""# Language model: docstrings of scientific Python
 
 A decoder of Llama's kind: {sizes.num_layers} layers, {sizes.d_model} wide, {sizes.num_heads} attention
@@ -324,7 +315,7 @@ heads, rotary positions, RMSNorm, SwiGLU, a context of {sizes.context} tokens, a
 byte-pair encoding with {sizes.vocab_size:,} pieces. Chapter 12 takes it apart. Made by
 `recipes/language_model.py`, with {versions()}.
 
-{listed}
+{listed(facts, smoke=options.smoke)}
 
 ## Bits per byte
 
@@ -346,9 +337,7 @@ packages that they come from; the weights are under Apache-2.0, like the code of
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the recipe."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, required=True, help="folder to write; must not be there yet")
-    parser.add_argument("--smoke", action="store_true", help="all of it small, in seconds")
+    parser = parser_for(__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=float, default=8)
     parser.add_argument("--kinds", nargs="+", default=list(docstrings.KINDS), choices=docstrings.KINDS)
     parser.add_argument("--layers", type=int, help="of the model")
@@ -360,11 +349,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--precision", choices=("no", "bf16", "fp16"), help="default: what suits it best")
     parser.add_argument("--compile", action="store_true", help="pays on a GPU; needs a C++ compiler on a CPU")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
-    if options.output.exists():
-        parser.error(f"{options.output} is there already: name another folder, or remove it")
-    Accelerator()  # Before all else it learns what a launcher has started.
+    options = options_from(parser, arguments)
     sizes = SMOKE if options.smoke else Sizes()
     changes = {"num_layers": options.layers, "d_model": options.width}
     sizes = replace(sizes, **{name: value for name, value in changes.items() if value is not None})

@@ -1,5 +1,6 @@
 """What all recipes ask of the computer: versions and hardware for the cards, and a precision it does well."""
 
+import os
 import platform
 from importlib import metadata
 
@@ -23,12 +24,14 @@ def hardware() -> str:
     return f"{name} processor, {torch.get_num_threads()} thread(s)"
 
 
-def precision(device: torch.device) -> str:
-    """Choose the mixed precision: bf16 on a processor, too, if it has instructions for it.
+def precision(device: torch.device) -> str | None:
+    """Choose the mixed precision, unless the launcher does: bf16 on a processor, too, if it is made for it.
 
     `best_precision`, which the chapters use, leaves processors in 32 bits, so that a page shows the same
     numbers on all of them. A recipe's numbers are those of one run, and 16 bits take half the time here.
     """
+    if "ACCELERATE_MIXED_PRECISION" in os.environ:
+        return None
     capabilities = torch.cpu.get_capabilities()
     if device.type == "cpu" and (capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")):
         return "bf16"

@@ -18,7 +18,6 @@ nothing.
 import argparse
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import torch
-from accelerate import Accelerator, PartialState
+from accelerate import PartialState
 from tokenizers import Tokenizer
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
@@ -52,7 +51,8 @@ from chapters_src.training import (
     train,
 )
 from chapters_src.transformer import Config, Encoder, EncoderDecoder, mean_pool
-from recipes.machine import hardware, precision, versions
+from recipes.machine import precision, versions
+from recipes.output import harvested, listed, options_from, parser_for, time_taken, whole_folder
 
 MAX_SOURCE, MAX_TARGET = 192, 40  # Tokens; what is longer is cut off.
 NUM_BEAMS, BATCH_SIZE = 4, 32  # Of what is written.
@@ -218,14 +218,13 @@ def trained(
 
     def fit(phase: str, of_phase: Sequence[tuple[str, str]], num_epochs: int, *, holes: bool) -> History:
         batches = texts.batches(of_phase, sizes.tokens_per_batch, shuffle=True, holes=holes)
-        launcher_decides = "ACCELERATE_MIXED_PRECISION" in os.environ
         settings = Settings(
             learning_rate=options.learning_rate,
             num_epochs=num_epochs,
             warmup=0.05,
             schedule="cosine",
             weight_decay=0.05,
-            mixed_precision=None if launcher_decides else precision(PartialState().device),
+            mixed_precision=precision(PartialState().device),
             seed=options.seed,
             evaluate_every=len(batches),
             checkpoint_every=len(batches),
@@ -305,10 +304,9 @@ def share_invented(pairs: Sequence[Pair], written: Sequence[str]) -> float:
     return 1 - float(np.mean(overlaps))
 
 
-def card(facts: dict[str, str], table: str, examples: list[tuple[Pair, str]]) -> str:
+def card(facts: str, table: str, examples: list[tuple[Pair, str]]) -> str:
     """Write what one should know of the model; all numbers are those of this run."""
     shown = "\n\n".join(f"- author: {pair.summary}\n- model: {written}" for pair, written in examples)
-    listed = "\n".join(f"- {name}: {value}" for name, value in facts.items())
     return f"""# Summarizer: one line for the body of a docstring
 
 A decoder of two layers on the book's encoder, all-MiniLM-L6-v2, which is frozen but for low-rank updates (if
@@ -316,7 +314,7 @@ any). It reads the body of a docstring and writes a line. Chapter 14 takes it ap
 what was trained; `chapters_src.pretrained.load_on_encoder` puts it on the encoder again. Made by
 `recipes/summarization.py`, with {versions()}.
 
-{listed}
+{facts}
 
 ## Scores on the test split
 
@@ -341,19 +339,13 @@ the packages that they come from; the weights are under Apache-2.0, like the cod
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the recipe."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, required=True, help="folder to write; must not be there yet")
-    parser.add_argument("--smoke", action="store_true", help="all of it small, in seconds")
+    parser = parser_for(__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, help="passes over the training pairs")
     parser.add_argument("--pretraining-epochs", type=int, help="passes over paragraphs with holes; 0: none")
     parser.add_argument("--rank", type=int, default=4, help="of the encoder's updates; 0: it is frozen")
     parser.add_argument("--encoder-layers", type=int, default=0, help="the first so many; 0: all")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
-    if options.output.exists():
-        parser.error(f"{options.output} is there already: name another folder, or remove it")
-    Accelerator()  # Before all else it learns what a launcher has started.
+    options = options_from(parser, arguments)
     sizes = SMOKE if options.smoke else Sizes()
     folder = resources.checkpoint("encoder")
     encoder, texts = load(folder), Texts(folder)
@@ -380,9 +372,7 @@ def write(
     seconds: float,
 ) -> None:
     """Save, load what was saved, score that, and write the card; then move the folder to its place."""
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{options.output.name}-", dir=options.output.parent) as place:
-        result = Path(place) / "result"
+    with whole_folder(options.output) as result:
         save_on_encoder(model, encoder, result)
         shipped = load_on_encoder(result, encoder)
         bodies, references = ([getattr(pair, part) for pair in data["test"]] for part in ("body", "summary"))
@@ -393,30 +383,25 @@ def write(
             "centroid": centroid(encoder.eval(), texts, bodies),
             "this model": written,
         }
-        processes = PartialState().num_processes
         phases = ("pretraining", "training")[-len(histories) :]
-        read = [docstrings.cache_key(package) for package in packages]
         invented = share_invented(data["test"], written), share_invented(data["test"], references)
         facts = {
-            "docstrings of": ", ".join(f"{key['package']} {key['version']}" for key in read),
+            "docstrings of": harvested(packages),
             "pairs": ", ".join(f"{len(pairs):,} {split}" for split, pairs in data.items()),
             "trained parameters": f"{sum(p.numel() for p in model.parameters() if p.requires_grad):,}",
             "encoder": f"{len(model.encoder.stack.layers)} layers, updates of rank {options.rank}",
             **{phase: told(history) for phase, history in zip(phases, histories, strict=True)},
-            "time": f"{seconds / 60:.1f} minutes, {processes} process(es) on {hardware()}",
+            "time": time_taken(seconds),
             "settings": f"learning rate {options.learning_rate}, label smoothing {LABEL_SMOOTHING}, seed "
             f"{options.seed}, holes {HOLES:.0%}",
             "content words that the text does not have": f"{invented[0]:.0%} of the model's, "
             f"{invented[1]:.0%} of the authors'",
         }
-        if options.smoke:
-            facts["a smoke run"] = "these numbers mean nothing"
         drawn = np.random.default_rng(0).permutation(len(written))[:5]
         examples = [(data["test"][i], written[i]) for i in drawn]
-        content = card(facts, scores(predictions, references), examples)
+        content = card(listed(facts, smoke=options.smoke), scores(predictions, references), examples)
         (result / "README.md").write_text(content, encoding="utf-8")
-        os.replace(result, options.output)
-        print(content)
+    print(content)
 
 
 def told(history: History) -> str:

@@ -1,0 +1,59 @@
+"""What all recipes leave behind: a folder that appears whole or not at all, and the facts of its card."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from accelerate import Accelerator, PartialState
+
+from chapters_src.data import docstrings
+from recipes.machine import hardware
+
+
+def parser_for(summary: str) -> argparse.ArgumentParser:
+    """Begin a parser with the options that all recipes have."""
+    parser = argparse.ArgumentParser(description=summary)
+    parser.add_argument("--output", type=Path, required=True, help="folder to write; must not be there yet")
+    parser.add_argument("--smoke", action="store_true", help="all of it small, in seconds")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+def options_from(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the options; end the program if the output is there already."""
+    options = parser.parse_args(arguments)
+    if options.output.exists():
+        parser.error(f"{options.output} is there already: name another folder, or remove it")
+    Accelerator()  # Before all else it learns what a launcher has started.
+    return options
+
+
+@contextmanager
+def whole_folder(output: Path) -> Iterator[Path]:
+    """Say where to make the folder. At the end it is moved to its place; after an error nothing is left."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as place:
+        result = Path(place) / "result"
+        yield result
+        os.replace(result, output)
+
+
+def listed(facts: Mapping[str, str], *, smoke: bool) -> str:
+    """Give the facts of a card as a list."""
+    warning = {"a smoke run": "these numbers mean nothing"} if smoke else {}
+    return "\n".join(f"- {name}: {value}" for name, value in {**facts, **warning}.items())
+
+
+def harvested(packages: Sequence[str]) -> str:
+    """Name the packages whose docstrings were read, with their versions."""
+    keys = [docstrings.cache_key(package) for package in packages]
+    return ", ".join(f"{key['package']} {key['version']}" for key in keys)
+
+
+def time_taken(seconds: float) -> str:
+    """Say how long the training took, and on what."""
+    processes = PartialState().num_processes
+    return f"{seconds / 60:.1f} minutes since the last start, {processes} process(es) on {hardware()}"
