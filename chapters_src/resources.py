@@ -53,6 +53,10 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
         "model.safetensors": "",
         "tokenizer.json": "",
     },
+    "summarizer": {
+        "config.json": "",
+        "model.safetensors": "",
+    },
 }
 _TIMEOUT = 10  # Seconds without an answer, after which the Hub counts as out of reach.
 _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError)
@@ -156,9 +160,19 @@ def _encoder() -> Path:
 def _shipped(name: str) -> Path:
     """Locate what one of the recipes has trained."""
     folder = _WEIGHTS_FOLDER / name
-    way_out = "It belongs to this book's package: install it again, or get it anew from the book's repository."
+    way_out = (
+        "It belongs to this book's package: install it again, or get it anew from the book's repository."
+    )
     _compare(folder, _SHIPPED_SHA256[name], way_out)
     return folder
+
+
+def _only_full(name: str) -> Path:
+    """Stand for the embedded resource of what is too large, or not ours to give."""
+    raise ResourceError(
+        f"{name!r} comes from the Hub alone: choose full resources, BOOK_RESOURCES=full. With embedded ones "
+        "a chapter passes over what needs it."
+    )
 
 
 def _compare(folder: Path, hashes: Mapping[str, str], way_out: str) -> None:
@@ -311,7 +325,43 @@ _DISTILBERT = HubFiles(
 _GPT2 = HubFiles(
     "openai-community/gpt2",
     "model",
-    ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"),
+    (
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.json",
+        "merges.txt",
+    ),
+)
+_BART = HubFiles(
+    "facebook/bart-large-cnn",
+    "model",
+    (
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "vocab.json",
+        "merges.txt",
+    ),
+)
+_T5 = HubFiles(
+    "google-t5/t5-small",
+    "model",
+    ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json"),
+)
+_PEGASUS = HubFiles(  # Trained on from google/pegasus-cnn_dailymail, which has pickled weights only.
+    "saumyasinha0510/Pegasus_CNN_DailyMail",
+    "model",
+    (
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+    ),
 )
 _EMOTION = HubFiles(
     "dair-ai/emotion",
@@ -323,12 +373,21 @@ _EMOTION = HubFiles(
         "split/test-00000-of-00001.parquet",
     ),
 )
+_NEWS = HubFiles("abisee/cnn_dailymail", "dataset", ("3.0.0/test-00000-of-00001.parquet",))
+_DIALOGUES = HubFiles("knkarthick/samsum", "dataset", ("test.csv",))
 
 CHECKPOINTS = {
     "encoder": Source(_encoder, _DISTILBERT),
     "language-model": Source(functools.partial(_shipped, "language-model"), _GPT2),
+    "summarizer": Source(functools.partial(_shipped, "summarizer"), _BART),
+    "t5": Source(functools.partial(_only_full, "t5"), _T5),
+    "pegasus": Source(functools.partial(_only_full, "pegasus"), _PEGASUS),
 }
-DATA_SETS = {"emotions": Source(_emotions, _EMOTION)}
+DATA_SETS = {
+    "emotions": Source(_emotions, _EMOTION),
+    "news": Source(functools.partial(_only_full, "news"), _NEWS),
+    "dialogues": Source(functools.partial(_only_full, "dialogues"), _DIALOGUES),
+}
 GENERATED = {  # On the spot; the same with either choice.
     "docstrings": "chapters_src.data.docstrings.load()",
     "summaries": "chapters_src.data.summaries.load()",

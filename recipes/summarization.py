@@ -68,7 +68,7 @@ class Sizes:
     num_pairs: int | None = None  # For each split; None: all that it has.
     num_epochs: int = 12
     pretraining_epochs: int = 2
-    tokens_per_batch: int = 2048
+    tokens_per_batch: int = 1024
     feed_forward_width: int = 512
 
 
@@ -177,10 +177,13 @@ def principal_sentence(paragraph: str) -> str:
     return max(zip(sentences, others, strict=True), key=lambda pair: rouge_n(*pair, 1).f1)[0]
 
 
-def plain_texts(packages: Sequence[str], data: dict[str, list[Pair]]) -> list[tuple[str, str]]:
+def plain_texts(
+    packages: Sequence[str], data: dict[str, list[Pair]], most: int | None, seed: int
+) -> list[tuple[str, str]]:
     """Give paragraphs to learn to write from, each with its principal sentence.
 
-    They come from the modules of the training split, and share no run of words with a held-out pair.
+    They come from the modules of the training split, and share no run of words with a held-out pair. If there
+    are more than `most`, so many are drawn.
     """
     held_out = {
         run
@@ -188,12 +191,14 @@ def plain_texts(packages: Sequence[str], data: dict[str, list[Pair]]) -> list[tu
         for pair in data[split]
         for run in docstrings.runs(f"{pair.summary} {pair.body}")
     }
-    return [
-        (paragraph.text, principal_sentence(paragraph.text))
+    found = [
+        paragraph.text
         for paragraph in docstrings.load(packages)
         if docstrings.split_of(paragraph.module) == "train"
         and held_out.isdisjoint(docstrings.runs(paragraph.text))
     ]
+    drawn = np.random.default_rng(seed).permutation(len(found))[:most]
+    return [(found[i], principal_sentence(found[i])) for i in sorted(drawn)]
 
 
 def trained(
@@ -234,7 +239,8 @@ def trained(
 
     histories = []
     if pretraining := chosen(options.pretraining_epochs, sizes.pretraining_epochs):
-        paragraphs = plain_texts(sizes.packages, data)[: sizes.num_pairs]
+        most = chosen(options.paragraphs, sizes.num_pairs)
+        paragraphs = plain_texts(sizes.packages, data, most, options.seed)
         histories.append(fit("pretraining", paragraphs, pretraining, holes=True))
     num_epochs = chosen(options.epochs, sizes.num_epochs)
     histories.append(fit("training", pairs["train"], num_epochs, holes=False))
@@ -246,7 +252,7 @@ def checkpoints_of(output: Path) -> Path:
     return output.with_name(f"{output.name}-checkpoints")
 
 
-def chosen(option: int | None, default: int) -> int:
+def chosen(option: int | None, default: int | None) -> int | None:
     """Take what the command line says, else the default."""
     return default if option is None else option
 
@@ -342,6 +348,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = parser_for(__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, help="passes over the training pairs")
     parser.add_argument("--pretraining-epochs", type=int, help="passes over paragraphs with holes; 0: none")
+    parser.add_argument("--paragraphs", type=int, help="with holes, drawn at random; default: all")
     parser.add_argument("--rank", type=int, default=4, help="of the encoder's updates; 0: it is frozen")
     parser.add_argument("--encoder-layers", type=int, default=0, help="the first so many; 0: all")
     parser.add_argument("--learning-rate", type=float, default=1e-3)

@@ -134,10 +134,12 @@ def test_plain_texts_are_of_training_modules_and_hold_nothing_of_held_out_pairs(
         docstrings, "split_of", lambda module: "train" if module.startswith("peft.tuners") else "test"
     )
     data = {"validation": [Pair(held_out.text, "", "", "")], "test": []}
-    found = summarization.plain_texts(("peft",), data)
+    found = summarization.plain_texts(("peft",), data, None, seed=0)
     expected = {p.text for p in paragraphs if p.module.startswith("peft.tuners")} - {held_out.text}
     assert 0 < len(found) <= len(expected)
     assert {text for text, _ in found} <= expected and all(sentence in text for text, sentence in found)
+    few = [summarization.plain_texts(("peft",), data, 5, seed) for seed in (0, 0, 1)]
+    assert few[0] == few[1] != few[2] and len(few[0]) == 5 and set(few[0]) < set(found)
 
 
 def test_one_beam_is_greedy_and_neighbors_do_not_matter(encoder, texts, monkeypatch):
