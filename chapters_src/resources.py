@@ -167,14 +167,6 @@ def _shipped(name: str) -> Path:
     return folder
 
 
-def _only_full(name: str) -> Path:
-    """Stand for the embedded resource of what is too large, or not ours to give."""
-    raise ResourceError(
-        f"{name!r} comes from the Hub alone: choose full resources, BOOK_RESOURCES=full. With embedded ones "
-        "a chapter passes over what needs it."
-    )
-
-
 def _compare(folder: Path, hashes: Mapping[str, str], way_out: str) -> None:
     for file, expected in hashes.items():
         found = _sha256(folder / file) if (folder / file).is_file() else "no such file"
@@ -217,6 +209,13 @@ def _emotions() -> Path:
             "this book's package: install it again, or get them anew from the book's repository."
         )
     return folder
+
+
+def _not_embedded(name: str) -> Path:
+    raise ResourceError(
+        f"{name} has no embedded form, because of its size or its licence. Choose full resources "
+        "(BOOK_RESOURCES=full), which come from the Hub."
+    )
 
 
 # Full resources -------------------------------------------------------------------------------------------
@@ -363,6 +362,7 @@ _PEGASUS = HubFiles(  # Trained on from google/pegasus-cnn_dailymail, which has 
         "special_tokens_map.json",
     ),
 )
+_GPT2_XL = _GPT2._replace(repository="openai-community/gpt2-xl")  # 1.6 billion parameters, 6.4 GB.
 _EMOTION = HubFiles(
     "dair-ai/emotion",
     "dataset",
@@ -380,13 +380,14 @@ CHECKPOINTS = {
     "encoder": Source(_encoder, _DISTILBERT),
     "language-model": Source(functools.partial(_shipped, "language-model"), _GPT2),
     "summarizer": Source(functools.partial(_shipped, "summarizer"), _BART),
-    "t5": Source(functools.partial(_only_full, "t5"), _T5),
-    "pegasus": Source(functools.partial(_only_full, "pegasus"), _PEGASUS),
+    "gpt2-xl": Source(functools.partial(_not_embedded, "gpt2-xl"), _GPT2_XL),
+    "t5": Source(functools.partial(_not_embedded, "t5"), _T5),
+    "pegasus": Source(functools.partial(_not_embedded, "pegasus"), _PEGASUS),
 }
 DATA_SETS = {
     "emotions": Source(_emotions, _EMOTION),
-    "news": Source(functools.partial(_only_full, "news"), _NEWS),
-    "dialogues": Source(functools.partial(_only_full, "dialogues"), _DIALOGUES),
+    "news": Source(functools.partial(_not_embedded, "news"), _NEWS),
+    "dialogues": Source(functools.partial(_not_embedded, "dialogues"), _DIALOGUES),
 }
 GENERATED = {  # On the spot; the same with either choice.
     "docstrings": "chapters_src.data.docstrings.load()",

@@ -140,6 +140,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 # What the Hub of the tests serves ------------------------------------------------------------------------
 
 MODEL = "models/distilbert/distilbert-base-uncased"
+LANGUAGE_MODELS = ("models/openai-community/gpt2", "models/openai-community/gpt2-xl")
 EMOTION = "datasets/dair-ai/emotion"
 LABELS = ("sadness", "joy", "love", "anger", "fear", "surprise")
 SIZES = {"train": 360, "validation": 90, "test": 90}
@@ -259,4 +260,37 @@ def make_model(folder: Path, tokenizer_folder: Path) -> Path:
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": true, "model_max_length": 512}')
     (folder / "vocab.txt").write_bytes((tokenizer_folder / "vocab.txt").read_bytes())
     (folder / "pytorch_model.bin").write_bytes(b"pickled weights, which nobody is to fetch")
+    return folder
+
+
+def make_language_model(folder: Path) -> Path:
+    """Write a GPT-2 with random weights, narrow, whose tokenizer has learned from this file."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    sizes = {"vocab_size": 600, "n_positions": 512, "n_embd": 24, "n_layer": 2, "n_head": 2}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
+        for parameter in model.parameters():
+            if parameter.ndim == 2:  # As it is, nearly all tokens would be equally probable.
+                parameter.data.mul_(15)
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    end = "<|endoftext|>"
+    trainer = trainers.BpeTrainer(
+        vocab_size=600,
+        special_tokens=[end],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train([__file__], trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    tokenizer.model.save(str(folder))  # vocab.json and merges.txt
+    settings = {"tokenizer_class": "GPT2Tokenizer", "bos_token": end, "eos_token": end, "unk_token": end}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"model_max_length": 512}))
     return folder

@@ -77,6 +77,11 @@ def test_the_full_names():
     assert resources.DATA_SETS["emotions"].full.repository == "dair-ai/emotion"
 
 
+def test_a_model_without_embedded_form_says_where_it_is():
+    with pytest.raises(resources.ResourceError, match=r"gpt2-xl has no embedded form.*BOOK_RESOURCES=full"):
+        resources.checkpoint("gpt2-xl")
+
+
 def test_no_pickled_weights():
     for source in [*resources.CHECKPOINTS.values(), *resources.DATA_SETS.values()]:
         assert {Path(file).suffix for file in source.full.files} <= {

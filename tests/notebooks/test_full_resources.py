@@ -45,6 +45,8 @@ def run(tmp_path_factory) -> Run:
         loopback_hub.MODEL: loopback_hub.make_model(folder / "model", tokenizer),
         loopback_hub.EMOTION: loopback_hub.make_emotion(folder / "data"),
     }
+    language_model = loopback_hub.make_language_model(folder / "language-model")
+    repositories |= dict.fromkeys(loopback_hub.LANGUAGE_MODELS, language_model)
     report = ""
     with loopback_hub.LoopbackHub(repositories) as hub, pytest.MonkeyPatch.context() as patch:
         patch.setenv("BOOK_RESOURCES", "full")
