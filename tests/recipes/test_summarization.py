@@ -200,6 +200,19 @@ def test_the_bias_begins_as_frequencies(encoder, texts):
     assert math.isclose(model.head.projection.bias.exp().sum().item(), 1, rel_tol=1e-4)
 
 
+def test_the_first_loss_is_that_of_the_frequencies(encoder, texts):
+    torch.manual_seed(0)
+    model = on_encoder(encoder, summarization.decoder_config(encoder, 32), num_layers=1).eval()
+    summaries_of = {f"body {name}": f"return the {name} of the model" for name in ("name", "size", "rank")}
+    summarization.start_from_frequencies(model, [texts.target(line) for line in summaries_of.values()])
+    batch = next(iter(texts.batches(list(summaries_of.items()), 64, shuffle=False)))
+    labels = batch["labels"][batch["labels"] >= 0]
+    alone = -model.head.projection.bias.detach().log_softmax(dim=0)[labels].mean().item()
+    with torch.no_grad():
+        first = summarization.loss_of(model, batch, smoothing=0.0).item() / len(labels)
+    assert first == pytest.approx(alone, rel=0.05)
+
+
 def test_the_centroid_is_the_sentence_that_is_most_like_the_others(encoder, texts):
     body = "A dog barks. The dog barks at the cat. Taxes are due in April. Dogs bark loudly."
     [chosen] = summarization.centroid(encoder, texts, [body])
