@@ -165,7 +165,7 @@ def start_from_frequencies(model: EncoderDecoder, targets: Sequence[Sequence[int
     with torch.no_grad():
         bias.copy_((counts + 0.1).log())
         bias.sub_(bias.logsumexp(dim=0))
-        model.decoder.stack.norm.weight.fill_(0.1)
+        model.decoder.stack.norm.weight.fill_(0.3)
 
 
 def principal_sentence(paragraph: str) -> str:
