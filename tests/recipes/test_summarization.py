@@ -115,9 +115,7 @@ def test_the_shipped_summarizer_scores_what_its_card_says(encoder, texts):
     assert len(on_card) == 3
     moved = f"- docstrings of: {harvested(summaries.PACKAGES)}\n" not in content
     if moved:
-        warnings.warn(
-            "packages are not those of the card: 3 points are allowed", stacklevel=1
-        )
+        warnings.warn("packages are not those of the card: 3 points are allowed", stacklevel=1)
     tolerance = 3.0 if moved else 0.3  # Another processor may choose another word now and then.
     assert table[["rouge1", "rouge2", "rougeL"]].mean().tolist() == pytest.approx(on_card, abs=tolerance)
 
