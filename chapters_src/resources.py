@@ -53,6 +53,10 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
         "model.safetensors": "",
         "tokenizer.json": "",
     },
+    "summarizer": {
+        "config.json": "",
+        "model.safetensors": "",
+    },
 }
 _TIMEOUT = 10  # Seconds without an answer, after which the Hub counts as out of reach.
 _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError)
@@ -209,7 +213,7 @@ def _emotions() -> Path:
 
 def _not_embedded(name: str) -> Path:
     raise ResourceError(
-        f"The model {name} has no embedded form, because of its size. Choose full resources "
+        f"{name} has no embedded form, because of its size or its licence. Choose full resources "
         "(BOOK_RESOURCES=full), which come from the Hub."
     )
 
@@ -329,6 +333,35 @@ _GPT2 = HubFiles(
         "merges.txt",
     ),
 )
+_BART = HubFiles(
+    "facebook/bart-large-cnn",
+    "model",
+    (
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "vocab.json",
+        "merges.txt",
+    ),
+)
+_T5 = HubFiles(
+    "google-t5/t5-small",
+    "model",
+    ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json"),
+)
+_PEGASUS = HubFiles(  # Trained on from google/pegasus-cnn_dailymail, which has pickled weights only.
+    "saumyasinha0510/Pegasus_CNN_DailyMail",
+    "model",
+    (
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+    ),
+)
 _GPT2_XL = _GPT2._replace(repository="openai-community/gpt2-xl")  # 1.6 billion parameters, 6.4 GB.
 _EMOTION = HubFiles(
     "dair-ai/emotion",
@@ -340,13 +373,22 @@ _EMOTION = HubFiles(
         "split/test-00000-of-00001.parquet",
     ),
 )
+_NEWS = HubFiles("abisee/cnn_dailymail", "dataset", ("3.0.0/test-00000-of-00001.parquet",))
+_DIALOGUES = HubFiles("knkarthick/samsum", "dataset", ("test.csv",))
 
 CHECKPOINTS = {
     "encoder": Source(_encoder, _DISTILBERT),
     "language-model": Source(functools.partial(_shipped, "language-model"), _GPT2),
+    "summarizer": Source(functools.partial(_shipped, "summarizer"), _BART),
     "gpt2-xl": Source(functools.partial(_not_embedded, "gpt2-xl"), _GPT2_XL),
+    "t5": Source(functools.partial(_not_embedded, "t5"), _T5),
+    "pegasus": Source(functools.partial(_not_embedded, "pegasus"), _PEGASUS),
 }
-DATA_SETS = {"emotions": Source(_emotions, _EMOTION)}
+DATA_SETS = {
+    "emotions": Source(_emotions, _EMOTION),
+    "news": Source(functools.partial(_not_embedded, "news"), _NEWS),
+    "dialogues": Source(functools.partial(_not_embedded, "dialogues"), _DIALOGUES),
+}
 GENERATED = {  # On the spot; the same with either choice.
     "docstrings": "chapters_src.data.docstrings.load()",
     "summaries": "chapters_src.data.summaries.load()",

@@ -9,9 +9,10 @@ to be set.
 
 It harvests the pairs from the installed packages (`chapters_src/data/summaries.md`). First the model learns
 to write: it reads paragraphs of docstrings with holes, and gives back the sentence that says most. Then it is
-trained on the pairs, and summarizes the test pairs beside three baselines. What it writes is a folder with
-the weights in 16 bits and a card, which appears whole or not at all. `--smoke` does all of it small, in
-seconds, and its numbers mean nothing.
+trained on the pairs, and summarizes the test pairs beside three baselines. A run that was interrupted goes on
+from its last checkpoint, beside the output. What it writes is a folder with the weights in 16 bits and a
+card, which appears whole or not at all. `--smoke` does all of it small, in seconds, and its numbers mean
+nothing.
 """
 
 import argparse
@@ -36,6 +37,7 @@ from torch.utils.data import DataLoader
 from chapters_src import resources
 from chapters_src.data import docstrings, summaries
 from chapters_src.data.summaries import Pair
+from chapters_src.decoding import Stop, beam_search
 from chapters_src.evaluation import bootstrap_interval, rouge, rouge_n
 from chapters_src.pretrained import load, load_on_encoder, on_encoder, save_on_encoder
 from chapters_src.tokenization.sentences import split_sentences
@@ -48,11 +50,12 @@ from chapters_src.training import (
     shift_tokens_right,
     train,
 )
-from chapters_src.transformer import Config, Encoder, EncoderDecoder, mean_pool, start_decoding
+from chapters_src.transformer import Config, Encoder, EncoderDecoder, mean_pool
 from recipes.machine import precision, versions
 from recipes.output import harvested, listed, options_from, parser_for, time_taken, whole_folder
 
 MAX_SOURCE, MAX_TARGET = 192, 40  # Tokens; what is longer is cut off.
+NUM_BEAMS, BATCH_SIZE = 4, 32  # Of what is written.
 LABEL_SMOOTHING = 0.1
 HOLES = 0.3  # Share of the tokens that are masked where the model learns to write.
 
@@ -65,7 +68,7 @@ class Sizes:
     num_pairs: int | None = None  # For each split; None: all that it has.
     num_epochs: int = 12
     pretraining_epochs: int = 2
-    tokens_per_batch: int = 2048
+    tokens_per_batch: int = 1024
     feed_forward_width: int = 512
 
 
@@ -151,15 +154,18 @@ def decoder_config(encoder: Encoder, feed_forward_width: int) -> Config:
 
 
 def start_from_frequencies(model: EncoderDecoder, targets: Sequence[Sequence[int]]) -> None:
-    """Let the bias of the head begin as the logarithm of how often each token is wanted.
+    """Let the model begin with how often each token is wanted: the head's bias is the logarithm of that.
 
-    So the first steps are not spent on learning that most of the vocabulary never occurs.
+    So the first steps are not spent on learning that most of the vocabulary never occurs. The states are made
+    small for it, by the gain of the last norm: as they are, their products with the embedding are noise that
+    drowns the bias, and the first loss is above that of guessing.
     """
     bias = model.head.projection.bias
     counts = torch.bincount(torch.tensor([id for ids in targets for id in ids]), minlength=len(bias))
     with torch.no_grad():
         bias.copy_((counts + 0.1).log())
         bias.sub_(bias.logsumexp(dim=0))
+        model.decoder.stack.norm.weight.fill_(0.3)
 
 
 def principal_sentence(paragraph: str) -> str:
@@ -174,10 +180,13 @@ def principal_sentence(paragraph: str) -> str:
     return max(zip(sentences, others, strict=True), key=lambda pair: rouge_n(*pair, 1).f1)[0]
 
 
-def plain_texts(packages: Sequence[str], data: dict[str, list[Pair]]) -> list[tuple[str, str]]:
+def plain_texts(
+    packages: Sequence[str], data: dict[str, list[Pair]], most: int | None, seed: int
+) -> list[tuple[str, str]]:
     """Give paragraphs to learn to write from, each with its principal sentence.
 
-    They come from the modules of the training split, and share no run of words with a held-out pair.
+    They come from the modules of the training split, and share no run of words with a held-out pair. If there
+    are more than `most`, so many are drawn.
     """
     held_out = {
         run
@@ -185,12 +194,14 @@ def plain_texts(packages: Sequence[str], data: dict[str, list[Pair]]) -> list[tu
         for pair in data[split]
         for run in docstrings.runs(f"{pair.summary} {pair.body}")
     }
-    return [
-        (paragraph.text, principal_sentence(paragraph.text))
+    found = [
+        paragraph.text
         for paragraph in docstrings.load(packages)
         if docstrings.split_of(paragraph.module) == "train"
         and held_out.isdisjoint(docstrings.runs(paragraph.text))
     ]
+    drawn = np.random.default_rng(seed).permutation(len(found))[:most]
+    return [(found[i], principal_sentence(found[i])) for i in sorted(drawn)]
 
 
 def trained(
@@ -213,7 +224,7 @@ def trained(
             count += int((batch["labels"] != IGNORED).sum())
         return {"validation_loss": total / count}
 
-    def fit(of_phase: Sequence[tuple[str, str]], num_epochs: int, *, holes: bool) -> History:
+    def fit(phase: str, of_phase: Sequence[tuple[str, str]], num_epochs: int, *, holes: bool) -> History:
         batches = texts.batches(of_phase, sizes.tokens_per_batch, shuffle=True, holes=holes)
         settings = Settings(
             learning_rate=options.learning_rate,
@@ -224,39 +235,48 @@ def trained(
             mixed_precision=precision(PartialState().device),
             seed=options.seed,
             evaluate_every=len(batches),
+            checkpoint_every=len(batches),
         )
-        return train(model, batches, loss_of, settings, evaluate=evaluate)
+        folder = checkpoints_of(options.output) / phase
+        return train(model, batches, loss_of, settings, evaluate=evaluate, checkpoint_folder=folder)
 
     histories = []
     if pretraining := chosen(options.pretraining_epochs, sizes.pretraining_epochs):
-        paragraphs = plain_texts(sizes.packages, data)[: sizes.num_pairs]
-        histories.append(fit(paragraphs, pretraining, holes=True))
-    histories.append(fit(pairs["train"], chosen(options.epochs, sizes.num_epochs), holes=False))
+        most = chosen(options.paragraphs, sizes.num_pairs)
+        paragraphs = plain_texts(sizes.packages, data, most, options.seed)
+        histories.append(fit("pretraining", paragraphs, pretraining, holes=True))
+    num_epochs = chosen(options.epochs, sizes.num_epochs)
+    histories.append(fit("training", pairs["train"], num_epochs, holes=False))
     return model, histories
 
 
-def chosen(option: int | None, default: int) -> int:
+def checkpoints_of(output: Path) -> Path:
+    """Say where a run keeps what it needs to go on: beside its output, a folder for each phase."""
+    return output.with_name(f"{output.name}-checkpoints")
+
+
+def chosen(option: int | None, default: int | None) -> int | None:
     """Take what the command line says, else the default."""
     return default if option is None else option
 
 
-@torch.inference_mode()
-def summarize(model: EncoderDecoder, texts: Texts, bodies: Sequence[str], batch_size: int = 64) -> list[str]:
-    """Write a summary of each text: the most probable token at each step."""
+def summarize(
+    model: EncoderDecoder, texts: Texts, bodies: Sequence[str], num_beams: int = NUM_BEAMS
+) -> list[str]:
+    """Write a summary of each text, by beam search; with one beam it is greedy decoding."""
+    stop = Stop(end_ids=texts.end, tokenizer=texts.tokenizer)
     written = []
-    for first in range(0, len(bodies), batch_size):
-        ids, mask = pad(
-            [texts.source(b) for b in bodies[first : first + batch_size]], padding_id=texts.padding
+    for first in range(0, len(bodies), BATCH_SIZE):
+        sources = [texts.source(body) for body in bodies[first : first + BATCH_SIZE]]
+        found = beam_search(
+            model,
+            sources,
+            num_beams=num_beams,
+            max_new_tokens=MAX_TARGET,
+            target_ids=[texts.start],
+            stop=stop,
         )
-        state = start_decoding(
-            model, ids, mask, max_new_tokens=MAX_TARGET, target_ids=torch.full((len(ids), 1), texts.start)
-        )
-        steps = [state.next_logits.argmax(dim=-1)]
-        while len(steps) < MAX_TARGET and not (torch.stack(steps) == texts.end).any(dim=0).all():
-            steps.append(state.step(steps[-1]).argmax(dim=-1))
-        for row in torch.stack(steps, dim=1).tolist():
-            row = row[: row.index(texts.end)] if texts.end in row else row
-            written.append(texts.tokenizer.decode(row))
+        written += [best.text for best, *_ in found]
     return written
 
 
@@ -309,7 +329,7 @@ what was trained; `chapters_src.pretrained.load_on_encoder` puts it on the encod
 
 ROUGE F1 in percent, one-sentence references, with 95 % bootstrap intervals over the test pairs (they know
 nothing of another seed). Lead-1 and lead-3 are the first sentences of the text, centroid the sentence whose
-vector is closest to the mean of all its sentences. The model writes the most probable token at each step.
+vector is closest to the mean of all its sentences. The model writes by beam search with {NUM_BEAMS} beams.
 
 {table}
 
@@ -321,8 +341,9 @@ vector is closest to the mean of all its sentences. The model writes the most pr
 
 It has seen little English, all of it about software, and writes in lower case. It reads the first
 {MAX_SOURCE} tokens. Nothing keeps it from stating what the text does not say; the share of its words that the
-text does not have, above, is a lower bound. Do not use it on other texts. The pairs are under the licences of
-the packages that they come from; the weights are under Apache-2.0, like the code of this book.
+text does not have, above, tells roughly how often it does. Do not use it on other texts. The pairs are under
+the licences of the packages that they come from; the weights are under Apache-2.0, like the code of this
+book.
 """
 
 
@@ -331,6 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = parser_for(__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, help="passes over the training pairs")
     parser.add_argument("--pretraining-epochs", type=int, help="passes over paragraphs with holes; 0: none")
+    parser.add_argument("--paragraphs", type=int, help="with holes, drawn at random; default: all")
     parser.add_argument("--rank", type=int, default=4, help="of the encoder's updates; 0: it is frozen")
     parser.add_argument("--encoder-layers", type=int, default=0, help="the first so many; 0: all")
     parser.add_argument("--learning-rate", type=float, default=1e-3)

@@ -141,7 +141,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 MODEL = "models/distilbert/distilbert-base-uncased"
 LANGUAGE_MODELS = ("models/openai-community/gpt2", "models/openai-community/gpt2-xl")
+WRITERS = (  # Encoder-decoders, from the kind that Transformers has to the repository.
+    ("bart", "models/facebook/bart-large-cnn"),
+    ("t5", "models/google-t5/t5-small"),
+    ("pegasus", "models/saumyasinha0510/Pegasus_CNN_DailyMail"),
+)
 EMOTION = "datasets/dair-ai/emotion"
+NEWS, DIALOGUES = "datasets/abisee/cnn_dailymail", "datasets/knkarthick/samsum"
 LABELS = ("sadness", "joy", "love", "anger", "fear", "surprise")
 SIZES = {"train": 360, "validation": 90, "test": 90}
 
@@ -294,3 +300,67 @@ def make_language_model(folder: Path) -> Path:
     settings = {"tokenizer_class": "GPT2Tokenizer", "bos_token": end, "eos_token": end, "unk_token": end}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"model_max_length": 512}))
     return folder
+
+
+def make_writer(folder: Path, kind: str) -> Path:
+    """Write an encoder-decoder with random weights, narrow, whose tokenizer has learned from this file.
+
+    Args:
+        folder: where the model goes.
+        kind: "bart", "t5" or "pegasus".
+    """
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM
+
+    sizes = {"vocab_size": 800, "d_model": 24, "pad_token_id": 1, "eos_token_id": 2}
+    sizes |= {"decoder_start_token_id": 2}
+    if kind == "t5":
+        sizes |= {"d_kv": 12, "d_ff": 48, "num_layers": 2, "num_heads": 2}
+    else:
+        sizes |= {"encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 48}
+        sizes |= {"decoder_layers": 2, "decoder_attention_heads": 2, "decoder_ffn_dim": 48}
+        sizes |= {"max_position_embeddings": 600, "bos_token_id": 0, "forced_eos_token_id": None}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model(kind, **sizes))
+    model.save_pretrained(folder)
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    settings = {"vocab_size": 400, "special_tokens": special, "show_progress": False}
+    if kind == "bart":
+        tokenizer, byte_level = Tokenizer(models.BPE()), pre_tokenizers.ByteLevel
+        tokenizer.pre_tokenizer = byte_level(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(initial_alphabet=byte_level.alphabet(), **settings)
+    else:
+        tokenizer = Tokenizer(models.Unigram())
+        tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+        trainer = trainers.UnigramTrainer(unk_token="<unk>", **settings)
+    tokenizer.train([__file__], trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    tokenizer.model.save(str(folder))  # For BART vocab.json and merges.txt.
+    names = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "mask_token": "<mask>"}
+    (folder / "special_tokens_map.json").write_text(json.dumps(names))
+    names |= {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 512}
+    (folder / "tokenizer_config.json").write_text(json.dumps(names))
+    return folder
+
+
+def make_texts(folder: Path) -> dict[str, Path]:
+    """Write data sets with the files and columns of CNN/DailyMail and of SAMSum, and a dozen rows each.
+
+    Returns:
+        From ids to folders, as `LoopbackHub` takes them.
+    """
+    import pandas as pd
+
+    told = [text for text, _ in messages(48)]
+    news = [" ".join(f"{text.capitalize()}." for text in told[i : i + 4]) for i in range(0, 48, 4)]
+    chats = ["\n".join(f"Ann: {text}" for text in told[i : i + 4]) for i in range(0, 48, 4)]
+    (folder / "news" / "3.0.0").mkdir(parents=True)
+    (folder / "dialogues").mkdir()
+    rows = {"article": news, "highlights": told[::4], "id": [str(i) for i in range(12)]}
+    pd.DataFrame(rows).to_parquet(folder / "news" / "3.0.0" / "test-00000-of-00001.parquet", index=False)
+    rows = {"id": range(12), "dialogue": chats, "summary": told[::4]}
+    pd.DataFrame(rows).to_csv(folder / "dialogues" / "test.csv", index=False)
+    return {NEWS: folder / "news", DIALOGUES: folder / "dialogues"}

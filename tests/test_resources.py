@@ -77,15 +77,22 @@ def test_the_full_names():
     assert resources.DATA_SETS["emotions"].full.repository == "dair-ai/emotion"
 
 
-def test_a_model_without_embedded_form_says_where_it_is():
-    with pytest.raises(resources.ResourceError, match=r"gpt2-xl has no embedded form.*BOOK_RESOURCES=full"):
-        resources.checkpoint("gpt2-xl")
+@pytest.mark.parametrize(
+    ("locate", "name"),
+    [
+        *((resources.checkpoint, name) for name in ("gpt2-xl", "t5", "pegasus")),
+        *((resources.data_set, name) for name in ("news", "dialogues")),
+    ],
+)
+def test_what_has_no_embedded_form_says_where_it_is(locate, name):
+    with pytest.raises(resources.ResourceError, match=rf"{name} has no embedded form.*BOOK_RESOURCES=full"):
+        locate(name)
 
 
 def test_no_pickled_weights():
     for source in [*resources.CHECKPOINTS.values(), *resources.DATA_SETS.values()]:
         assert {Path(file).suffix for file in source.full.files} <= {
-            ".safetensors", ".json", ".txt", ".md", ".parquet",
+            ".safetensors", ".json", ".txt", ".md", ".parquet", ".csv",
         }  # fmt: skip
 
 

@@ -47,6 +47,9 @@ def run(tmp_path_factory) -> Run:
     }
     language_model = loopback_hub.make_language_model(folder / "language-model")
     repositories |= dict.fromkeys(loopback_hub.LANGUAGE_MODELS, language_model)
+    for kind, repository in loopback_hub.WRITERS:
+        repositories[repository] = loopback_hub.make_writer(folder / kind, kind)
+    repositories |= loopback_hub.make_texts(folder / "texts")
     report = ""
     with loopback_hub.LoopbackHub(repositories) as hub, pytest.MonkeyPatch.context() as patch:
         patch.setenv("BOOK_RESOURCES", "full")

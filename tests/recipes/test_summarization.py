@@ -2,6 +2,8 @@
 
 import math
 import re
+import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,9 +12,14 @@ from safetensors.torch import load_file
 from chapters_src import resources
 from chapters_src.data import docstrings, summaries
 from chapters_src.data.summaries import Pair
+from chapters_src.evaluation import rouge
 from chapters_src.pretrained import load, load_on_encoder, on_encoder
+from chapters_src.training import CheckpointError
 from recipes import summarization
+from recipes.output import harvested
 from recipes.summarization import MAX_SOURCE, MAX_TARGET, SMOKE, Texts
+
+SHIPPED = Path(resources.__file__).parent / "weights" / "summarizer"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +37,7 @@ def test_a_smoke_run_goes_from_the_data_to_the_card(tmp_path, encoder, texts, ca
     folder = tmp_path / "new" / "summarizer"
     summarization.main(["--output", str(folder), "--smoke", "--rank", "1"])
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
-    assert [path.name for path in folder.parent.iterdir()] == ["summarizer"]
+    assert {path.name for path in folder.parent.iterdir()} == {"summarizer", "summarizer-checkpoints"}
     content = (folder / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"(?m)^\| (.+?) \|(?: -?\d+\.\d \(-?\d+\.\d to -?\d+\.\d\) \|){3}$", content)
     assert rows == ["lead-1", "lead-3", "centroid", "this model", "this model minus lead-1"]
@@ -65,14 +72,52 @@ def test_what_is_shipped_is_small(encoder, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
+def test_a_run_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no power")
 
-    monkeypatch.setattr(summarization, "card", fail)
-    with pytest.raises(RuntimeError, match="no power"):
-        summarization.main(["--output", str(tmp_path / "summarizer"), "--smoke", "--rank", "0"])
-    assert list(tmp_path.iterdir()) == []
+    command = ["--output", str(tmp_path / "summarizer"), "--smoke", "--rank", "0"]
+    with monkeypatch.context() as patch:
+        patch.setattr(summarization, "card", fail)
+        with pytest.raises(RuntimeError, match="no power"):
+            summarization.main(command)
+    assert [path.name for path in tmp_path.iterdir()] == ["summarizer-checkpoints"]
+    phases = tmp_path / "summarizer-checkpoints"
+    assert {path.name for path in phases.iterdir()} == {"pretraining", "training"}
+    monkeypatch.setattr(summarization, "plain_texts", lambda *_: [("a", "b")] * 8)  # These would be learned.
+    with pytest.raises(CheckpointError):
+        summarization.main(command)
+    monkeypatch.undo()
+    loss_of = summarization.loss_of
+
+    def never_trains(model, *arguments, **keywords):
+        assert not model.training
+        return loss_of(model, *arguments, **keywords)
+
+    monkeypatch.setattr(summarization, "loss_of", never_trains)
+    summarization.main(command)
+    assert "- training: " in (tmp_path / "summarizer" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_shipped_summarizer_scores_what_its_card_says(encoder, texts):
+    """At the card's versions nearly to the digit; where packages have moved, other texts are summarized."""
+    if not (SHIPPED / "model.safetensors").exists():
+        pytest.skip("the weights are not there yet")
+    folder = Path(resources.checkpoint("summarizer"))
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 5_000_000
+    content = (folder / "README.md").read_text(encoding="utf-8")
+    test = summaries.load().splits["test"]
+    written = summarization.summarize(load_on_encoder(folder, encoder), texts, [pair.body for pair in test])
+    table = 100 * rouge(written, [pair.summary for pair in test])
+    row = re.search(r"(?m)^\| this model \|(.*)$", content)[1]
+    on_card = [float(score) for score in re.findall(r"(\d+\.\d) \(", row)]
+    assert len(on_card) == 3
+    moved = f"- docstrings of: {harvested(summaries.PACKAGES)}\n" not in content
+    if moved:
+        warnings.warn("packages are not those of the card: 3 points are allowed", stacklevel=1)
+    tolerance = 3.0 if moved else 0.3  # Another processor may choose another word now and then.
+    assert table[["rouge1", "rouge2", "rougeL"]].mean().tolist() == pytest.approx(on_card, abs=tolerance)
 
 
 def test_batches_are_what_teacher_forcing_needs(texts):
@@ -116,13 +161,15 @@ def test_plain_texts_are_of_training_modules_and_hold_nothing_of_held_out_pairs(
         docstrings, "split_of", lambda module: "train" if module.startswith("peft.tuners") else "test"
     )
     data = {"validation": [Pair(held_out.text, "", "", "")], "test": []}
-    found = summarization.plain_texts(("peft",), data)
+    found = summarization.plain_texts(("peft",), data, None, seed=0)
     expected = {p.text for p in paragraphs if p.module.startswith("peft.tuners")} - {held_out.text}
     assert 0 < len(found) <= len(expected)
     assert {text for text, _ in found} <= expected and all(sentence in text for text, sentence in found)
+    few = [summarization.plain_texts(("peft",), data, 5, seed) for seed in (0, 0, 1)]
+    assert few[0] == few[1] != few[2] and len(few[0]) == 5 and set(few[0]) < set(found)
 
 
-def test_summaries_are_greedy(encoder, texts):
+def test_one_beam_is_greedy_and_neighbors_do_not_matter(encoder, texts, monkeypatch):
     """Against the whole model run anew for each token, one text at a time."""
     torch.manual_seed(0)
     model = on_encoder(encoder, summarization.decoder_config(encoder, 32)).eval()
@@ -135,7 +182,10 @@ def test_summaries_are_greedy(encoder, texts):
             logits = model(torch.tensor([texts.source(body)]), None, torch.tensor([ids]), None)
             ids.append(int(logits[0, -1].argmax()))
         expected.append(texts.tokenizer.decode(ids))
-    assert summarization.summarize(model, texts, bodies, batch_size=2) == expected
+    assert summarization.summarize(model, texts, bodies, num_beams=1) == expected
+    monkeypatch.setattr(summarization, "BATCH_SIZE", 2)
+    several = [summarization.summarize(model, texts, [body])[0] for body in bodies]
+    assert summarization.summarize(model, texts, bodies) == several
 
 
 def test_the_bias_begins_as_frequencies(encoder, texts):
@@ -146,6 +196,19 @@ def test_the_bias_begins_as_frequencies(encoder, texts):
     assert probabilities[6].item() == pytest.approx(3.1 / total, rel=1e-4)
     assert probabilities[7].item() == pytest.approx(0.1 / total, rel=1e-4)
     assert math.isclose(model.head.projection.bias.exp().sum().item(), 1, rel_tol=1e-4)
+
+
+def test_the_first_loss_is_that_of_the_frequencies(encoder, texts):
+    torch.manual_seed(0)
+    model = on_encoder(encoder, summarization.decoder_config(encoder, 32), num_layers=1).eval()
+    summaries_of = {f"body {name}": f"return the {name} of the model" for name in ("name", "size", "rank")}
+    summarization.start_from_frequencies(model, [texts.target(line) for line in summaries_of.values()])
+    batch = next(iter(texts.batches(list(summaries_of.items()), 64, shuffle=False)))
+    labels = batch["labels"][batch["labels"] >= 0]
+    alone = -model.head.projection.bias.detach().log_softmax(dim=0)[labels].mean().item()
+    with torch.no_grad():
+        first = summarization.loss_of(model, batch, smoothing=0.0).item() / len(labels)
+    assert first == pytest.approx(alone, rel=0.05)
 
 
 def test_the_centroid_is_the_sentence_that_is_most_like_the_others(encoder, texts):
