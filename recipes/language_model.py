@@ -48,6 +48,7 @@ from recipes.machine import hardware, precision, versions
 
 END = "<|endoftext|>"  # Before and after each document; id 0.
 NGRAM_ORDER = 4
+HEAD_WIDTH = 32
 
 
 @dataclass(frozen=True)
@@ -265,17 +266,26 @@ def write(
             }
         content = card(options, sizes, model, encoded, texts, history, figures, seconds)
         (result / "README.md").write_text(content, encoding="utf-8")
-        (result / "run.json").write_text(json.dumps(log_of(options, history, figures)), encoding="utf-8")
+        (result / "run.json").write_text(
+            json.dumps(log_of(options, model, history, figures)), encoding="utf-8"
+        )
         os.replace(result, options.output)
         print(content)
 
 
-def log_of(options: argparse.Namespace, history: History, figures: dict[str, dict[str, float]]) -> dict:
+def log_of(
+    options: argparse.Namespace,
+    model: LanguageModel,
+    history: History,
+    figures: dict[str, dict[str, float]],
+) -> dict:
     """Give what a picture of the run needs: the mean loss of each hundredth of it, and what was measured."""
     every = max(1, len(history.steps) // 100)
     parts = [history.steps[i : i + every] for i in range(0, len(history.steps), every)]
     return {
         "options": {k: str(v) for k, v in vars(options).items() if k != "output"},
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters_of_layers": sum(p.numel() for p in model.decoder.stack.parameters()),
         "steps": [part[-1]["step"] for part in parts],
         "tokens": [part[-1]["items"] for part in parts],
         "loss": [float(np.mean([step["loss"] for step in part])) for part in parts],
@@ -352,7 +362,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=float, default=8)
     parser.add_argument("--kinds", nargs="+", default=list(docstrings.KINDS), choices=docstrings.KINDS)
     parser.add_argument("--layers", type=int, help="of the model")
-    parser.add_argument("--width", type=int, help="numbers per token between the layers")
+    parser.add_argument("--width", type=int, help="numbers per token between the layers; a multiple of 32")
     parser.add_argument("--optimizer", choices=("muon", "adamw"), default="muon")
     parser.add_argument("--learning-rate", type=float, default=2e-3)
     parser.add_argument("--muon-learning-rate", type=float, default=4e-3)
@@ -366,7 +376,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"{options.output} is there already: name another folder, or remove it")
     Accelerator()  # Before all else it learns what a launcher has started.
     sizes = SMOKE if options.smoke else Sizes()
-    changes = {"num_layers": options.layers, "d_model": options.width}
+    heads = None if options.width is None else options.width // HEAD_WIDTH
+    changes = {"num_layers": options.layers, "d_model": options.width, "num_heads": heads}
     sizes = replace(sizes, **{name: value for name, value in changes.items() if value is not None})
     with PartialState().main_process_first():  # It fills the cache for the others.
         texts = documents(sizes, options.kinds)

@@ -196,12 +196,17 @@ def test_what_was_started_ends_first(how):
     """Ctrl-C reaches all processes of a terminal; a service that stops a command tells the first one only."""
     tools = str(ROOT / "tools")
     program = SLEEPER.format(tools=tools, child=CHILD.format(tools=tools))
+
+    def obey() -> None:  # Under nohup and in a script's background, the first or the second is ignored.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
     with subprocess.Popen(
         [sys.executable, "-c", program],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # Under nohup it would be ignored.
+        preexec_fn=obey,
     ) as process:
         assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "child\n"]
         if how == "Ctrl-C":
