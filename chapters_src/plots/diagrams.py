@@ -140,8 +140,8 @@ def next_token_prediction() -> Diagram:
         title="Learning to predict the next token",
         description=(
             f"The ids of {len(tokens) - 1} tokens go into a decoder with causal self-attention, whose head "
-            "gives vocab_size logits for each of the (B, T) tokens. Each row of them is compared with the token "
-            f"that comes next: {'; '.join(f'after {a}, {b}' for a, b in itertools.pairwise(tokens))}. The loss is "
+            "gives vocab_size logits for each of the (B, T) tokens. They are compared with the next token: "
+            f"{'; '.join(f'after {a}, {b}' for a, b in itertools.pairwise(tokens))}. The loss is "
             "the mean of -ln P of these. B: blocks in the batch, T: tokens of a block."
         ),
         caption=(
