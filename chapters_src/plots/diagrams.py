@@ -1,4 +1,4 @@
-"""A transformer as diagrams: an encoder layer, a decoder layer, and the whole model. Chapter 08.
+"""A transformer as diagrams: its layers and the whole of it (chapter 08), and how it is trained (chapter 12).
 
 They are read from top to bottom. The thick line is the residual stream: what a layer is given goes past its
 sublayers, and each of them adds to it. After figure 1 of Vaswani et al. (2017),
@@ -6,6 +6,7 @@ https://arxiv.org/abs/1706.03762; with the normalisation first, after figure 1 o
 https://arxiv.org/abs/2002.04745.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -125,6 +126,53 @@ def encoder_decoder(norm_first: bool = True) -> Diagram:
         decoder.pass_through("norm", _NORM)
     decoder.pass_through("lookup", ("Head", "linear"), ("", "may share the embedding"))
     decoder.pass_through("data", ("logits", "(B, T, vocab_size)"), arrow="flow")
+    return sheet
+
+
+def next_token_prediction() -> Diagram:
+    """Draw how a decoder learns to write: what each token of a block is read for. Chapter 12.
+
+    Returns:
+        As for `encoder_layer`.
+    """
+    tokens = ("end", "Returns", "the", "index", "of", "the")
+    sheet = Diagram(
+        title="Learning to predict the next token",
+        description=(
+            f"The ids of {len(tokens) - 1} tokens go into a decoder with causal self-attention, whose head "
+            "gives vocab_size logits for each of the (B, T) tokens. They are compared with the next token: "
+            f"{'; '.join(f'after {a}, {b}' for a, b in itertools.pairwise(tokens))}. The loss is "
+            "the mean of -ln P of these. B: blocks in the batch, T: tokens of a block."
+        ),
+        caption=(
+            "Every token of a block is a lesson: what comes next? The labels are the ids, moved one place to "
+            "the left; the causal mask keeps each row of logits from seeing its own label. B: blocks in the "
+            "batch, T: tokens of a block."
+        ),
+        width=_WIDTH,
+    )
+    places = [(4 + 84 * i, 80 + 84 * i) for i in range(len(tokens) - 1)]
+    ids = [
+        sheet.box("data", place, _MARGIN, (token, "")) for place, token in zip(places, tokens, strict=False)
+    ]
+    decoder = sheet.box(
+        "attention",
+        (places[0][0], places[-1][1]),
+        ids[0].bottom + _GAP,
+        ("Decoder", "causal self-attention, feed-forward, × num_layers"),
+        ("", "(B, T) ids to (B, T, d_model) hidden states"),
+    )
+    head = sheet.box(
+        "lookup",
+        (places[0][0], places[-1][1]),
+        decoder.bottom + _GAP,
+        ("Head", "the embedding's matrix again: (B, T, vocab_size) logits"),
+    )
+    sheet.arrow("flow", (decoder.middle[0], decoder.bottom), (head.middle[0], head.top))
+    for box, place, label in zip(ids, places, tokens[1:], strict=True):
+        sheet.arrow("flow", (box.middle[0], box.bottom), (box.middle[0], decoder.top))
+        below = sheet.box("data", place, head.bottom + _GAP, ("", "− ln P of"), (label, ""))
+        sheet.arrow("flow", (box.middle[0], head.bottom), (box.middle[0], below.top))
     return sheet
 
 

@@ -300,6 +300,35 @@ def test_the_decoder_reads_the_memory_of_the_encoder():
     assert (title(source), title(target)) == ("memory", "Cross-attention")
 
 
+def columns(sheet):
+    """Titles of the boxes in each column, from top to bottom: what is read, and what is to be predicted."""
+    lefts = sorted({box.left for box in sheet.boxes if box.kind == "data"})
+    in_column = [[box for box in sheet.boxes if box.kind == "data" and box.left == left] for left in lefts]
+    return [[box.lines[-1][0] for box in sorted(boxes, key=lambda box: box.top)] for boxes in in_column]
+
+
+def test_each_token_is_to_predict_the_next_one():
+    sheet = diagrams.next_token_prediction()
+    read, predicted = zip(*columns(sheet), strict=True)
+    assert read[1:] == predicted[:-1] and len(read) > 3
+    assert all(f"after {a}, {b}" in sheet.description for a, b in columns(sheet))
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        test_boxes_do_not_overlap,
+        test_everything_is_on_the_sheet,
+        test_arrows_are_made_of_straight_pieces_and_end_with_room_for_a_head,
+        test_every_arrow_leads_from_one_box_to_another,
+        test_no_arrow_goes_through_a_box,
+        test_text_fits_its_box,
+    ],
+)
+def test_the_drawing_of_training_is_as_neat_as_the_layers(check):
+    check(diagrams.next_token_prediction())
+
+
 # SVG ------------------------------------------------------------------------------------------------------
 
 SVG = "{http://www.w3.org/2000/svg}"
