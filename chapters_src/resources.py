@@ -18,6 +18,7 @@ import shutil
 import sys
 import urllib.error
 import urllib.request
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import util
 from pathlib import Path
@@ -56,6 +57,11 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
     "summarizer": {
         "config.json": "",
         "model.safetensors": "",
+    },
+    "masked-language-model": {
+        "adapter_config.json": "",
+        "adapter_model.safetensors": "",
+        "config.json": "",
     },
 }
 _TIMEOUT = 10  # Seconds without an answer, after which the Hub counts as out of reach.
@@ -165,6 +171,34 @@ def _shipped(name: str) -> Path:
     )
     _compare(folder, _SHIPPED_SHA256[name], way_out)
     return folder
+
+
+def _shipped_on_encoder(name: str) -> Path:
+    """Put what one of the recipes has trained on the encoder: a whole model, with the tokenizer."""
+    update, encoder = _shipped(name), _encoder()
+    key = {"encoder": _ENCODER_SHA256, "update": _SHIPPED_SHA256[name]}
+    return cached(name, key, lambda folder: _merge(encoder, update, folder))
+
+
+def _merge(encoder: Path, update: Path, folder: Path) -> None:
+    import torch  # Here, because setup() first says whether the libraries may be online.
+    import transformers
+    from peft import PeftModel
+
+    config = transformers.AutoConfig.from_pretrained(update)
+    kind = getattr(transformers, config.architectures[0])
+    logging = transformers.utils.logging
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # The library would warn that the encoder has no such head.
+    try:
+        # It draws one, which must not change what a notebook draws later. Then comes the trained one.
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings(action="ignore"):
+            model = PeftModel.from_pretrained(kind.from_pretrained(encoder, config=config), update)
+            model.merge_and_unload().save_pretrained(folder)
+    finally:
+        logging.set_verbosity(verbosity)
+    for file in _ENCODER_SHA256.keys() - {"config.json", "model.safetensors"}:
+        shutil.copy(encoder / file, folder)
 
 
 def _compare(folder: Path, hashes: Mapping[str, str], way_out: str) -> None:
@@ -379,6 +413,9 @@ _DIALOGUES = HubFiles("knkarthick/samsum", "dataset", ("test.csv",))
 CHECKPOINTS = {
     "encoder": Source(_encoder, _DISTILBERT),
     "language-model": Source(functools.partial(_shipped, "language-model"), _GPT2),
+    "masked-language-model": Source(
+        functools.partial(_shipped_on_encoder, "masked-language-model"), _DISTILBERT
+    ),
     "summarizer": Source(functools.partial(_shipped, "summarizer"), _BART),
     "gpt2-xl": Source(functools.partial(_not_embedded, "gpt2-xl"), _GPT2_XL),
     "t5": Source(functools.partial(_not_embedded, "t5"), _T5),

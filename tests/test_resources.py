@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import loopback_hub
 import pytest
+import torch
 from loopback_hub import LoopbackHub
 
 from chapters_src import resources
@@ -73,7 +75,8 @@ def test_an_unknown_name_lists_the_known_ones(name, locate, choice, monkeypatch)
 
 
 def test_the_full_names():
-    assert resources.CHECKPOINTS["encoder"].full.repository == "distilbert/distilbert-base-uncased"
+    for name in ("encoder", "masked-language-model"):
+        assert resources.CHECKPOINTS[name].full.repository == "distilbert/distilbert-base-uncased"
     assert resources.DATA_SETS["emotions"].full.repository == "dair-ai/emotion"
 
 
@@ -280,6 +283,38 @@ def test_embedded_resources_never_touch_the_network():
     output, errors = run_python(NO_NETWORK).communicate()
     assert output.splitlines()[1:] == ["(1, 7, 384) True", "[]"], errors
     assert time.perf_counter() - start < 60  # A single wait for an unreachable Hub takes 23 s or more.
+
+
+# What is shipped ------------------------------------------------------------------------------------------
+
+
+def test_a_shipped_head_is_put_on_the_encoder_once(cache, capfd, monkeypatch):
+    torch.manual_seed(0)
+    drawn = torch.rand(1)
+    torch.manual_seed(0)
+    folder = Path(resources.checkpoint("masked-language-model"))
+    assert torch.rand(1) == drawn, "a first call draws nothing that a second one would not"
+    errors = (
+        capfd.readouterr().err
+    )  # May hold a progress bar, but no word of the head that the encoder lacks.
+    assert not re.search("report|warn|missing|corrupt", errors, re.IGNORECASE), errors
+    assert folder.is_relative_to(cache)
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= {path.name for path in folder.iterdir()}
+    monkeypatch.setattr(resources, "_merge", None)
+    assert resources.checkpoint("masked-language-model") == str(folder)
+
+
+def test_damaged_weights_are_an_error_that_says_how_to_mend_them(tmp_path, monkeypatch):
+    shipped = shutil.copytree(
+        resources._WEIGHTS_FOLDER / "masked-language-model", tmp_path / "masked-language-model"
+    )
+    monkeypatch.setattr(resources, "_WEIGHTS_FOLDER", tmp_path)
+    weights = shipped / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    with pytest.raises(
+        resources.ResourceError, match=rf"{weights} is not what it should be.*install it again"
+    ):
+        resources.checkpoint("masked-language-model")
 
 
 # The Hub --------------------------------------------------------------------------------------------------

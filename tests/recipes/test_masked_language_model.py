@@ -1,7 +1,9 @@
-"""The masked-language model's recipe: a smoke run from the data to the card, and its parts."""
+"""The masked-language model's recipe: a smoke run from the data to the card, its parts, what is shipped."""
 
 import json
 import re
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +14,12 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, pipeline
 from chapters_src import resources
 from recipes import masked_language_model as recipe
 from recipes.corpus import paragraphs
+from recipes.machine import versions
 from recipes.masked_language_model import (
     SMOKE,
     AtHidden,
     Hidden,
+    Sizes,
     Texts,
     guesses_of,
     hide,
@@ -23,8 +27,10 @@ from recipes.masked_language_model import (
     sample,
     with_head,
 )
+from recipes.output import harvested
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
+SHIPPED = resources._WEIGHTS_FOLDER / "masked-language-model"
 OF_ADAPTER = ["README.md", "adapter_config.json", "adapter_model.safetensors", "config.json", "run.json"]
 
 
@@ -123,13 +129,14 @@ def test_what_was_saved_gives_the_same_logits(model, tmp_path, folder, texts):
     with torch.no_grad():
         before, again = model(ids).logits, recipe.load(tmp_path / "adapter", folder)(ids).logits
         assert torch.equal(before, again)
-        base = AutoModelForMaskedLM.from_pretrained(folder)
-        whole = PeftModel.from_pretrained(base, tmp_path / "adapter").merge_and_unload().eval()
+        resources._merge(Path(folder), tmp_path / "adapter", tmp_path / "whole")
+        whole = AutoModelForMaskedLM.from_pretrained(tmp_path / "whole").eval()
         torch.testing.assert_close(whole(ids).logits, before, rtol=0, atol=1e-4)
         untouched = AutoModelForMaskedLM.from_pretrained(folder)(ids).logits
     assert (untouched - before).abs().max() > 1, "else equal logits would say nothing"
-    assert type(whole).__name__ == "BertForMaskedLM"
-    [best, *_] = pipeline("fill-mask", model=whole, tokenizer=texts.tokenizer)("The [MASK] of an array.")
+    assert type(whole).__name__ == "BertForMaskedLM" and not hasattr(whole, "peft_config")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "whole")
+    [best, *_] = pipeline("fill-mask", model=whole, tokenizer=tokenizer)("The [MASK] of an array.")
     assert best["token"] == int(before[0, 2].argmax())
 
 
@@ -218,3 +225,42 @@ def test_neighbors_of_both_sides_decide():
 def test_frequencies_know_no_special_tokens():
     found = recipe.log_frequencies([[0, 2, 2, 3, 1], [0, 2, 1]], 5).exp()
     assert found.tolist() == pytest.approx(np.array([0.1, 0.1, 3.1, 1.1, 0.1]) / 4.5)
+
+
+# What is shipped ------------------------------------------------------------------------------------------
+
+
+def test_what_is_shipped_is_small():
+    assert sorted(path.name for path in SHIPPED.iterdir()) == OF_ADAPTER
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) < 1_000_000
+
+
+def test_what_is_shipped_fills_masks():
+    checkpoint = resources.checkpoint("masked-language-model")
+    fill = pipeline(
+        "fill-mask",
+        model=AutoModelForMaskedLM.from_pretrained(checkpoint),
+        tokenizer=AutoTokenizer.from_pretrained(checkpoint),
+    )
+    found = fill("This function returns the [MASK] of an array.", top_k=3)
+    assert [guess["token_str"] for guess in found] != sorted(guess["token_str"] for guess in found)
+    assert found[0]["score"] > 0.05
+
+
+@pytest.mark.slow
+def test_what_is_shipped_is_as_good_as_its_card_says(texts):
+    log = json.loads((SHIPPED / "run.json").read_text(encoding="utf-8"))
+    here = [harvested(Sizes().packages), versions()]
+    tolerance = 0.01
+    if log["versions"] != here:
+        warnings.warn(f"the card's versions are {log['versions']}, and here are {here}", stacklevel=1)
+        tolerance = 0.1
+    test = paragraphs(Sizes().packages, ["prose"])["test"]
+    held_out = hide(sample(texts.encode([paragraph.text for paragraph in test])), texts.mask)
+    model = AutoModelForMaskedLM.from_pretrained(resources.checkpoint("masked-language-model")).eval()
+    found = measured(_of_library(model, texts), held_out)
+    assert found == pytest.approx(log["sample"], abs=tolerance)
+    whole = log["figures"]["this model"]
+    assert found["top1"] == pytest.approx(whole["top1"], abs=0.05), "the sample is like the whole"
+    [row] = re.findall(r"(?m)^\| this model \|.*$", (SHIPPED / "README.md").read_text(encoding="utf-8"))
+    assert f" {whole['top1']:.1%} | {whole['top5']:.1%} | {whole['loss']:.3f} |" in row
