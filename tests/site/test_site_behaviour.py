@@ -360,3 +360,25 @@ def test_a_finger_points_while_it_is_down(finger, kind):
     session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     finger.leave()
     assert shown() == everything
+
+
+def test_the_table_of_models_sorts_with_the_keyboard_and_filters(open_tab, scheme):
+    tab = open_tab(scheme, "notebooks/11_meet_the_transformers.html")
+    rows = tab.page.locator("table.sortable tbody tr")
+    everything = rows.count()
+
+    def years() -> list[str]:
+        return rows.locator("td:nth-child(2)").all_inner_texts()
+
+    unsorted = years()
+    header = tab.page.locator("table.sortable thead th").filter(has_text="year")
+    header.locator("[tabindex='0']").first.press("Enter")
+    expect(header).to_have_attribute("aria-sort", "ascending")
+    assert years() == sorted(unsorted) != unsorted
+    field = tab.page.get_by_label("Filter the rows:")
+    field.fill("rotary")
+    expect(rows.filter(has_text="BERT")).to_have_count(1)
+    assert 0 < rows.count() < everything
+    field.fill("")
+    expect(rows).to_have_count(everything)
+    assert tab.foreign == tab.failed == tab.errors == []
