@@ -43,8 +43,9 @@ from chapters_src.ngrams import NGramModel
 from chapters_src.pretrained import export
 from chapters_src.training import IGNORED, History, PackedDocuments, Settings, train
 from chapters_src.transformer import Config, LanguageModel
+from recipes.corpus import paragraphs
 from recipes.machine import precision, versions
-from recipes.output import harvested, listed, options_from, parser_for, time_taken, whole_folder
+from recipes.output import harvested, listed, log_of, options_from, parser_for, time_taken, whole_folder
 
 END = "<|endoftext|>"  # Before and after each document; id 0.
 NGRAM_ORDER = 4
@@ -72,18 +73,10 @@ SMOKE = Sizes(("datasets",), 400, 64, 32, 2, 2, 4, 8)
 
 
 def documents(sizes: Sizes, kinds: Sequence[str]) -> dict[str, list[str]]:
-    """Give the documents of each split: a module's paragraphs, one on each line.
-
-    Held out is prose only, whatever kinds are trained on, so that runs on other kinds can be compared. What
-    shares a run of words with training text of any kind is left out.
-    """
-    prose = {paragraph.text for paragraph in docstrings.load(sizes.packages)}
-    splits = docstrings.split(docstrings.load(sizes.packages, docstrings.KINDS))
-    wanted = prose | {paragraph.text for paragraph in docstrings.load(sizes.packages, kinds)}
+    """Give the documents of each split: a module's paragraphs, one on each line."""
     found = {}
-    for split, paragraphs in splits.items():
-        chosen = wanted if split == "train" else prose
-        kept = sorted((p for p in paragraphs if p.text in chosen), key=lambda p: p.module)
+    for split, chosen in paragraphs(sizes.packages, kinds).items():
+        kept = sorted(chosen, key=lambda p: p.module)
         found[split] = ["\n".join(p.text for p in group) for _, group in groupby(kept, lambda p: p.module)]
         found[split] = found[split][: sizes.max_documents]
     return found
@@ -263,30 +256,13 @@ def write(
             }
         content = card(options, sizes, model, encoded, texts, history, figures, seconds)
         (result / "README.md").write_text(content, encoding="utf-8")
-        log = json.dumps(log_of(options, model, history, figures))
-        (result / "run.json").write_text(log, encoding="utf-8")
+        log = {
+            **log_of(options, history, figures),
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "parameters_of_layers": sum(p.numel() for p in model.decoder.stack.parameters()),
+        }
+        (result / "run.json").write_text(json.dumps(log), encoding="utf-8")
     print(content)
-
-
-def log_of(
-    options: argparse.Namespace,
-    model: LanguageModel,
-    history: History,
-    figures: dict[str, dict[str, float]],
-) -> dict:
-    """Give what a picture of the run needs: the mean loss of each hundredth of it, and what was measured."""
-    every = max(1, len(history.steps) // 100)
-    parts = [history.steps[i : i + every] for i in range(0, len(history.steps), every)]
-    return {
-        "options": {k: str(v) for k, v in vars(options).items() if k != "output"},
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "parameters_of_layers": sum(p.numel() for p in model.decoder.stack.parameters()),
-        "steps": [part[-1]["step"] for part in parts],
-        "tokens": [part[-1]["items"] for part in parts],
-        "loss": [float(np.mean([step["loss"] for step in part])) for part in parts],
-        "evaluations": history.evaluations,
-        "figures": figures,
-    }
 
 
 def card(

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 from accelerate import Accelerator, PartialState
 
 from chapters_src.data import docstrings
+from chapters_src.training import History
 from recipes.machine import hardware
 
 
@@ -57,3 +59,17 @@ def time_taken(seconds: float) -> str:
     """Say how long the training took, and on what."""
     processes = PartialState().num_processes
     return f"{seconds / 60:.1f} minutes since the last start, {processes} process(es) on {hardware()}"
+
+
+def log_of(options: argparse.Namespace, history: History, figures: Mapping) -> dict:
+    """Give what a picture of the run needs: the mean loss of each hundredth of it, and what was measured."""
+    every = max(1, len(history.steps) // 100)
+    parts = [history.steps[i : i + every] for i in range(0, len(history.steps), every)]
+    return {
+        "options": {k: str(v) for k, v in vars(options).items() if k != "output"},
+        "steps": [part[-1]["step"] for part in parts],
+        "tokens": [part[-1]["items"] for part in parts],
+        "loss": [float(np.mean([step["loss"] for step in part])) for part in parts],
+        "evaluations": history.evaluations,
+        "figures": figures,
+    }
