@@ -29,6 +29,7 @@ def test_texts_are_filled_in_and_words_are_those_of_the_card():
     assert set(TABLE["family"]) == set(models.FAMILIES)
     assert set(TABLE["library"]) == set(models.LIBRARY)
     assert TABLE["paper"].str.startswith("https://").all()
+    assert (TABLE["source"].str.startswith("https://") == TABLE["paper_parameters"].notna()).all()
     assert TABLE["idea"].str.endswith(".").all()
 
 
@@ -79,8 +80,8 @@ def test_vocabulary_and_context_are_those_of_the_model(name):
         return
     assert row["vocabulary"] == config.vocab_size
     reserved = {"RoBERTa": 2, "XLM-R": 2, "Longformer": 2}.get(name, 0)  # Rows that no position uses.
-    if name in ("XLNet", "T5", "XLM", "Qwen", "Llama"):
-        return  # Relative positions, or trained on less (XLM) or with other settings than the default.
+    if name in ("XLNet", "T5", "Qwen", "Llama"):
+        return  # No table of positions: the context is the length in training.
     assert row["context"] == config.max_position_embeddings - reserved
 
 
