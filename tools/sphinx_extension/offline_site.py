@@ -16,8 +16,8 @@ FOREIGN_SCRIPT = re.compile(r"<script[^>]*\ssrc=['\"]https?://[^>]*></script>")
 ANY_VIEW, OWN_VIEW = 'd3.select("#vis")', "d3.select(`#${config.rootDivId} #vis`)"
 EMPTY_OUTPUT = re.compile(r'<div class="output text_html">\s*</div>')
 SORTABLE = re.compile(r'<table[^>]*class="[^"]*\bsortable\b')
-# All rows on one page; the order is that of the notebook until somebody sorts. DataTables writes into the event
-# of a click what the copy buttons of the code then take for theirs: so such a click ends at the table's head.
+# All rows on one page; the order is that of the notebook until somebody sorts. DataTables writes into the
+# event of a click what the copy buttons of the code then take for theirs: so it ends at the table's head.
 SORT = """document.addEventListener("DOMContentLoaded", () => {
   new DataTable("table.sortable", {
     paging: false, info: false, order: [], autoWidth: false, layout: { topStart: "search", topEnd: null },
