@@ -33,10 +33,13 @@ def load() -> "pd.DataFrame":
     """
     import pandas as pd
 
-    table = pd.read_csv(_FILE, keep_default_na=False, dtype=str).set_index("name")
-    for column in _NUMBERS:
-        table[column] = table[column].replace("", None).astype("Int64")
-    return table.astype({"year": int})
+    return pd.read_csv(
+        _FILE,
+        index_col="name",
+        dtype=dict.fromkeys(_NUMBERS, "Int64"),
+        na_values=dict.fromkeys(_NUMBERS, [""]),
+        keep_default_na=False,
+    )
 
 
 def settings(row: Mapping[str, Any], size: Literal["published", "tiny"]) -> dict[str, Any]:
