@@ -53,23 +53,22 @@ def body_and_head(
         ),
         width=_WIDTH,
     )
-    row = _columns(
-        sheet, "data", _MARGIN, [(("", t), ("", str(i))) for t, i in zip(tokens, ids, strict=True)]
-    )
-    row = _wide(sheet, row, "lookup", ("Body: embedding", "frozen"))
-    row = _wide(
-        sheet, row, "attention", (f"Body: {num_layers} encoder layers", "frozen; tokens see each other")
-    )
-    states = _columns(sheet, "data", row[0].bottom + _GAP, [(("", str(d_model)),)] * len(tokens))
-    for state in states:
-        x = state.middle[0]
-        sheet.arrow("flow", (x, row[0].bottom), (x, state.top))
-    row = _wide(sheet, states, "norm", ("Pooling: mean of the hidden states", "padding left out"))
-    row = _wide(sheet, row, "data", ("message vector", f"{d_model} numbers"))
-    row = _wide(
-        sheet, row, "feed_forward", ("Head: linear classifier", f"{d_model} × {num_classes}, trained")
-    )
-    _wide(sheet, row, "data", (f"{num_classes} probabilities", "one per class"))
+    words = [(("", token), ("", str(i))) for token, i in zip(tokens, ids, strict=True)]
+    inputs = _columns(sheet, "data", _MARGIN, words)
+    columns = [box.middle[0] for box in inputs]
+    embedding = _wide(sheet, inputs[0], columns, "lookup", ("Body: embedding", "frozen"))
+    layers = (f"Body: {num_layers} encoder layers", "frozen; tokens see each other")
+    body = _wide(sheet, embedding, columns, "attention", layers)
+    states = _columns(sheet, "data", body.bottom + _GAP, [(("", str(d_model)),)] * len(tokens))
+    for x in columns:
+        sheet.arrow("flow", (x, body.bottom), (x, states[0].top))
+    pooling = ("Pooling: mean of the hidden states", "padding left out")
+    pooled = _wide(sheet, states[0], columns, "norm", pooling)
+    middle = [_WIDTH / 2]
+    vector = _wide(sheet, pooled, middle, "data", ("message vector", f"{d_model} numbers"))
+    trained = ("Head: linear classifier", f"{d_model} × {num_classes}, trained")
+    head = _wide(sheet, vector, middle, "feed_forward", trained)
+    _wide(sheet, head, middle, "data", (f"{num_classes} probabilities", "one per class"))
     return sheet
 
 
@@ -82,10 +81,9 @@ def _columns(sheet: Diagram, kind: str, top: float, texts: Sequence[tuple[Line, 
     return [sheet.box(kind, span, top, *lines) for span, lines in zip(spans, texts, strict=True)]
 
 
-def _wide(sheet: Diagram, above: Sequence[Box], kind: str, line: Line) -> list[Box]:
-    """Put a box as wide as the sheet below others, with an arrow from each of them."""
-    box = sheet.box(kind, (_MARGIN, _WIDTH - _MARGIN), above[0].bottom + _GAP, line)
-    for former in above:
-        x = former.middle[0]
-        sheet.arrow("flow", (x, former.bottom), (x, box.top))
-    return [box]
+def _wide(sheet: Diagram, above: Box, columns: Sequence[float], kind: str, line: Line) -> Box:
+    """Put a box as wide as the sheet below a row, with an arrow to it in each of the columns."""
+    box = sheet.box(kind, (_MARGIN, _WIDTH - _MARGIN), above.bottom + _GAP, line)
+    for x in columns:
+        sheet.arrow("flow", (x, above.bottom), (x, box.top))
+    return box
