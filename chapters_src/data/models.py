@@ -37,7 +37,7 @@ def load() -> "pd.DataFrame":
         _FILE,
         index_col="name",
         dtype=dict.fromkeys(_NUMBERS, "Int64"),
-        na_values=dict.fromkeys(_NUMBERS, [""]),
+        na_values={name: [""] for name in _NUMBERS},
         keep_default_na=False,
     )
 
