@@ -60,7 +60,7 @@ def unrolled() -> Diagram:
 
 
 def encoder_decoder() -> Diagram:
-    """Draw a recurrent encoder and decoder, on two corners that are given and two that are to be said.
+    """Draw a recurrent encoder and decoder, on two corners that are given and two to be predicted.
 
     Returns: as for `unrolled`.
     """
@@ -81,7 +81,7 @@ def encoder_decoder() -> Diagram:
     )
     width, gap, frame_top = 84, 18, 74
     names = ("corner 1", "corner 2", "corner 2", "corner 3")
-    notes = ("given", "given", "again", "true or said")
+    notes = ("given", "given", "again", "true or own")
     lefts = (14, 14 + width + gap, 224, 224 + width + gap)
     steps = []
     for left, name, note in zip(lefts, names, notes, strict=True):
@@ -178,7 +178,7 @@ def attention(asking: Sequence[float], states: Sequence[Sequence[float]]) -> Dia
 
 
 def octagon() -> Diagram:
-    """Draw the walk around an octagon, and at which positions of a decoder each corner is said and read.
+    """Draw the walk around an octagon, and at which positions of a decoder each corner is input and output.
 
     Returns: as for `unrolled`.
     """
@@ -189,23 +189,23 @@ def octagon() -> Diagram:
         title="Walk around an octagon",
         description=(
             "Eight corners of an octagon, in the order of a clockwise walk. Corners 1 and 2 are given, and "
-            "the decoder says the six others. Position 1 of the decoder reads corner 2 and says corner 3; "
-            "position 2 reads corner 3 and says corner 4; and so on, until position 6 reads corner 7 and "
-            "says corner 8. So in training, what a position has to say is what the next position reads."
+            "the decoder predicts the six others. Its input 1 is corner 2, and its output 1 is corner 3; "
+            "input 2 is corner 3, and output 2 is corner 4; and so on, until input 6 is corner 7 and output 6"
+            " is corner 8. So in training, what a position has to predict is the input of the next one."
         ),
         caption=(
-            "The walk as training data. What one position of the decoder says, the next one reads: with "
-            "teacher forcing the right answer is in the input, one position to the right."
+            "The walk as training data. The output of one position of the decoder is the input of the next: "
+            "with teacher forcing the right answer stands in the input, one position to the right."
         ),
         width=_WIDTH,
     )
     corners: list[Box] = []
     for number, (column, row) in enumerate(places, 1):
-        said = ("", f"said at {number - 2}" if number > 2 else "given")
-        read = ("", f"read at {number - 1}" if 1 < number < 8 else "not read")
+        output = ("", f"output {number - 2}" if number > 2 else "given")
+        read = ("", f"input {number - 1}" if 1 < number < 8 else "no input")
         span = (columns[column], columns[column] + 91)
         kind = "lookup" if number > 2 else "data"
-        corners.append(sheet.box(kind, span, rows[row], (f"corner {number}", ""), said, read, height=52))
+        corners.append(sheet.box(kind, span, rows[row], (f"corner {number}", ""), output, read, height=52))
     sheet.arrow("flow", (corners[0].right, corners[0].middle[1]), (corners[1].left, corners[1].middle[1]))
     sheet.arrow("flow", *_elbow(corners[1], corners[2]))
     _down(sheet, corners[2], corners[3])

@@ -139,9 +139,9 @@ def test_the_octagon_says_and_reads_what_the_data_have():
     for number, (said, read) in notes.items():
         corner = int(number.split()[1])
         at = (target[0] == corner).nonzero().flatten().tolist()
-        assert said == (f"said at {at[0] + 1}" if at else "given")
+        assert said == (f"output {at[0] + 1}" if at else "given")
         at = (prefix[0] == corner).nonzero().flatten().tolist()
-        assert read == (f"read at {at[0] + 1}" if at else "not read")
+        assert read == (f"input {at[0] + 1}" if at else "no input")
     assert links(sheet) == [(f"corner {i}", f"corner {i + 1}") for i in range(1, 8)]
     assert source.tolist() == [[1, 2]]
 
