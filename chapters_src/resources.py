@@ -55,8 +55,8 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
         "tokenizer.json": "c84adf37b9aad05a174c3a616e8413279c29dc3c012057e1411a1e6dd2a7f6e3",
     },
     "summarizer": {
-        "config.json": "",
-        "model.safetensors": "",
+        "config.json": "38fe991a687f78eba9185314179ef390608267cdd7e4a0c3590ead3f31e1efc4",
+        "model.safetensors": "6ef8458e8f90014825287b83e03668203bbb8f0e26cfeaf5314f4cce7ba4cc70",
     },
     "masked-language-model": {
         "adapter_config.json": "",
