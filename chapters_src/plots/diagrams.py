@@ -2,7 +2,7 @@
 
 They are read from top to bottom. The thick line is the residual stream: what a layer is given goes past its
 sublayers, and each of them adds to it. After figure 1 of Vaswani et al. (2017),
-https://arxiv.org/abs/1706.03762; with the normalisation first, after figure 1 of Xiong et al. (2020),
+https://arxiv.org/abs/1706.03762; with the normalization first, after figure 1 of Xiong et al. (2020),
 https://arxiv.org/abs/2002.04745.
 """
 
@@ -29,8 +29,8 @@ def encoder_layer(norm_first: bool = True) -> Diagram:
     """Draw an encoder layer: self-attention, then the feed-forward network.
 
     Args:
-        norm_first: whether each sublayer sees normalised states (pre-norm), or the sum behind it is
-            normalised (post-norm), as `Config` has it.
+        norm_first: whether each sublayer sees normalized states (pre-norm), or the sum behind it is
+            normalized (post-norm), as `Config` has it.
 
     Returns:
         A diagram that a notebook draws, and that readers of the site can zoom.
@@ -86,7 +86,7 @@ def encoder_decoder(norm_first: bool = True) -> Diagram:
 
     Args and Returns: as for `encoder_layer`.
     """
-    last_norm = "One more normalisation follows the last layer. " if norm_first else ""
+    last_norm = "One more normalization follows the last layer. " if norm_first else ""
     sheet = Diagram(
         title=f"Encoder-decoder, {_order(norm_first)}",
         description=(
@@ -359,15 +359,15 @@ def _inside(stack: _Stack) -> Span:
 
 
 def _order(norm_first: bool) -> str:
-    return "normalisation first (pre-norm)" if norm_first else "normalisation last (post-norm)"
+    return "normalization first (pre-norm)" if norm_first else "normalization last (post-norm)"
 
 
 def _layer_in_words(norm_first: bool, *sublayers: str) -> str:
     """Tell what a layer does, for those who cannot see it."""
     how = (
-        "normalises what is in the stream and adds what it makes of it to the stream"
+        "normalizes what is in the stream and adds what it makes of it to the stream"
         if norm_first
-        else "adds what it makes of the stream to the stream, and then the sum is normalised"
+        else "adds what it makes of the stream to the stream, and then the sum is normalized"
     )
     numbered = "; ".join(f"{i}. {sublayer}" for i, sublayer in enumerate(sublayers, 1))
     return (
