@@ -125,7 +125,8 @@ def head_split(d_model: int, num_heads: int) -> Diagram:
             f"makes queries, keys and values for all heads, (T, 3 · {d_model}). They are split into "
             f"{num_heads} heads. Each head has a query, a key and a value of shape (T, {head_dim}), its own "
             f"table of attention weights of shape (T, T), and gives an output of shape (T, {head_dim}). The "
-            f"outputs are joined side by side, (T, {d_model}), and a last linear layer mixes them, (T, {d_model})."
+            f"outputs are joined side by side, (T, {d_model}), and a last linear layer mixes them, "
+            f"(T, {d_model})."
         ),
         caption=(
             f"{num_heads} heads share a width of {d_model}: each attends by itself in {head_dim} dimensions, "
@@ -179,7 +180,8 @@ def mask_grids() -> Diagram:
             "fruit flies, then one position of padding. The padding mask hides the last column. The causal "
             "mask keeps the diagonal and what is left of it. Both together keep what both allow. In "
             "cross-attention the rows are those of another text, ich mag, and the last column is hidden "
-            "again: the grid has as many rows as the text that asks and as many columns as the text that is asked."
+            "again: the grid has as many rows as the text that asks and as many columns as the text that is "
+            "asked."
         ),
         caption=(
             "Rows ask, columns are asked; ✓ means “may attend”. A padding mask hides columns, a causal mask "
