@@ -190,7 +190,7 @@ def test_the_keyboard_reaches_the_layer_menu(view):
 
 CHAPTER_07 = "notebooks/07_attention_from_scratch.html"
 FLIES = {"head": 0, "model": 1, "neuron": 3}  # the neuron view is that of the second sentence
-PATRICK = {"head": 4}
+PATRICK = 4  # a head view
 MAX_VIEW = 400_000  # bytes of one view in the page
 NOT_DOUBLE = 600  # milliseconds after which another click is one of its own
 
@@ -259,7 +259,7 @@ def test_every_view_of_chapter_07_is_small(site):
     assert [size for cell in views if (size := len(str(cell).encode())) > MAX_VIEW] == []
 
 
-@pytest.mark.parametrize("number", [FLIES["head"], PATRICK["head"]])
+@pytest.mark.parametrize("number", [FLIES["head"], PATRICK])
 def test_the_head_views_of_chapter_07_react(hand, number):
     view = View(hand.tab, number)
     texts = view.root.locator("#left text").all_text_contents()
@@ -275,7 +275,7 @@ def test_the_head_views_of_chapter_07_react(hand, number):
 
 
 def test_two_taps_on_a_colour_box_leave_only_its_head(finger):
-    view = View(finger.tab, PATRICK["head"])
+    view = View(finger.tab, PATRICK)
     expect(view.root.locator("svg")).to_have_css("touch-action", "manipulation")  # no zooming instead
     for head in (5, 1):
         box = view.colours.nth(head).bounding_box()
@@ -333,11 +333,12 @@ SHADES = "marks => marks.map(mark => +getComputedStyle(mark).opacity)"
 OPACITIES = "lines => lines.map(line => line.getAttribute('stroke-opacity') || line.style.strokeOpacity)"
 
 
-@pytest.mark.parametrize("kind", ["head", "neuron"])
-def test_a_finger_points_while_it_is_down(finger, kind):
+@pytest.mark.parametrize(("kind", "number"), [("head", PATRICK), ("neuron", FLIES["neuron"])])
+def test_a_finger_points_while_it_is_down(finger, kind, number):
     """Before it is lifted, there are no mouse events: the views would not notice."""
-    view = part(finger, PATRICK[kind])
-    place = token(view.locator("#left" if kind == "head" else "#collapsed #leftText"), "he")
+    view = part(finger, number)
+    side, word = ("#left", "he") if kind == "head" else ("#collapsed #leftText", "flies")
+    place = token(view.locator(side), word)
     place.scroll_into_view_if_needed()
     box = place.bounding_box()
     point = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
@@ -345,7 +346,7 @@ def test_a_finger_points_while_it_is_down(finger, kind):
 
     def shown() -> int:
         if kind == "head":
-            return len({left for _, left, _, _ in View(finger.tab, PATRICK["head"]).lines()})
+            return len({left for _, left, _, _ in View(finger.tab, number).lines()})
         return len(rows(view.locator("#collapsed")))
 
     finger.leave()
