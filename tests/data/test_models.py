@@ -16,7 +16,7 @@ BUILT = [name for name in TABLE.index if TABLE.loc[name, "model_class"]]
 def test_the_family_is_there():
     wanted = (
         "ELMo, Transformer-XL, XLNet, BERT, DistilBERT, RoBERTa, XLM, XLM-R, ALBERT, ELECTRA, DeBERTa, "
-        "ModernBERT, GPT, GPT-2, CTRL, GPT-3, GPT-Neo, GPT-J, Llama, Qwen, Gemma, T5, BART, M2M-100, "
+        "ModernBERT, GPT, GPT-2, CTRL, GPT-3, GPT-Neo, GPT-J, Llama, Qwen2, Gemma, T5, BART, M2M-100, "
         "PEGASUS, Marian, BigBird, Longformer, ViT"
     )
     assert set(wanted.split(", ")) <= set(TABLE.index)
@@ -80,7 +80,7 @@ def test_vocabulary_and_context_are_those_of_the_model(name):
         return
     assert row["vocabulary"] == config.vocab_size
     reserved = {"RoBERTa": 2, "XLM-R": 2, "Longformer": 2}.get(name, 0)  # Rows that no position uses.
-    if name in ("XLNet", "T5", "Qwen", "Llama"):
+    if name in ("XLNet", "T5", "Qwen2", "Llama"):
         return  # No table of positions: the context is the length in training.
     assert row["context"] == config.max_position_embeddings - reserved
 
