@@ -123,8 +123,8 @@ class VisionTransformer(nn.Module):
 
         Args:
             images: (B, C, image_size, image_size).
-            patch_mask: 1 or True for a patch that may be looked at, 0 or False for one that is hidden, (B, N);
-                None: none is hidden.
+            patch_mask: 1 or True for a patch that may be looked at, 0 or False for one that is hidden,
+                (B, N); None: none is hidden.
 
         Returns:
             (B, 1 + N, D): the class token first. What stands at hidden patches means nothing.

@@ -1,4 +1,4 @@
-"""Pictures as sequences: patches pixel by pixel, and the library's Vision Transformer with the same weights."""
+"""Pictures as sequences: patches pixel by pixel, and the library's model with the same weights."""
 
 import pytest
 import torch
