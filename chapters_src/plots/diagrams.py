@@ -146,8 +146,8 @@ def vision_transformer() -> Diagram:
             "A picture of shape (B, C, 8, 8) is cut into 16 patches of 2 x 2 pixels, row by row. One linear "
             "layer makes a vector of each patch, d_model numbers. A learned vector, the class token, is put "
             "in front, and to each of the 17 a learned vector of its position is added: (B, 17, d_model). "
-            "The encoder, num_layers layers of self-attention and feed-forward network without a mask, gives as "
-            "many states. The head, a linear layer, reads the first of them, that of the class token, and "
+            "The encoder, num_layers layers of self-attention and feed-forward network without a mask, gives "
+            "as many states. The head, a linear layer, reads the first of them, that of the class token, and "
             "makes logits of shape (B, num_classes). The states of the patches are not read."
         ),
         caption=(
