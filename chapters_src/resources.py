@@ -301,6 +301,7 @@ _EMOTION = HubFiles(
 CHECKPOINTS = {"encoder": Source(_encoder, _DISTILBERT)}
 DATA_SETS = {"emotions": Source(_emotions, _EMOTION)}
 GENERATED = {  # On the spot; the same with either choice.
+    "digits": "sklearn.datasets.load_digits()",
     "docstrings": "chapters_src.data.docstrings.load()",
     "summaries": "chapters_src.data.summaries.load()",
 }

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from small_models import build, random_states
 from torch import nn
-from transformers import ViTConfig, ViTModel
+from transformers import ViTConfig, ViTForImageClassification
 
 from chapters_src.transformer import Config, PatchEmbedding, VisionTransformer, patches
 
@@ -56,40 +57,50 @@ def test_an_embedding_is_a_linear_layer_on_patches_and_a_row_for_each_position(p
         torch.testing.assert_close(first, embedding.class_token + rows[0])
 
 
-# Our module -> the library's, beside what the layers have in common.
+# Our names -> those of published checkpoints, which the library knows whatever it calls its own modules.
 NAMES = {
-    "attention.output": "attention.output.dense",
-    "attention_norm": "layernorm_before",
-    "feed_forward_norm": "layernorm_after",
-    "feed_forward.up": "intermediate.dense",
-    "feed_forward.down": "output.dense",
+    "embedding.projection.": "vit.embeddings.patch_embeddings.projection.",
+    "embedding.class_token": "vit.embeddings.cls_token",
+    "embedding.positions": "vit.embeddings.position_embeddings",
+    "stack.layers.": "vit.encoder.layer.",
+    "stack.norm.": "vit.layernorm.",
+    "attention.output.": "attention.output.dense.",
+    "attention_norm.": "layernorm_before.",
+    "feed_forward_norm.": "layernorm_after.",
+    "feed_forward.up.": "intermediate.dense.",
+    "feed_forward.down.": "output.dense.",
+    "head.": "classifier.",
 }
 
 
-def test_it_is_the_librarys_vision_transformer(images):
+def published(ours):
+    """The weights as a published checkpoint names and shapes them."""
+    tensors = {}
+    for name, tensor in ours.state_dict().items():
+        for start, theirs in NAMES.items():
+            name = name.replace(start, theirs)
+        if "query_key_value" in name:
+            for part, rows in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
+                tensors[name.replace("query_key_value", f"attention.{part}")] = rows.contiguous()
+        else:
+            dimensions = 3 if name.endswith(("cls_token", "position_embeddings")) else tensor.ndim
+            tensors[name] = tensor.view(*(dimensions - tensor.ndim) * (1,), *tensor.shape).contiguous()
+    return tensors
+
+
+def test_it_is_the_librarys_vision_transformer(images, tmp_path):
+    ours = model()
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
-    settings = ViTConfig(**sizes, **SHAPE, layer_norm_eps=1e-5)
-    theirs = build(ViTModel, settings, add_pooling_layer=False)
-    tensors, ours = dict(theirs.state_dict()), model()
-
-    def take(prefix):
-        return {kind: tensors.pop(f"{prefix}.{kind}") for kind in ("weight", "bias")}
-
-    ours.embedding.projection.load_state_dict(take("embeddings.patch_embeddings.projection"))
-    ours.embedding.class_token.data = tensors.pop("embeddings.cls_token").flatten()
-    ours.embedding.positions.data = tensors.pop("embeddings.position_embeddings")[0]
-    ours.stack.norm.load_state_dict(take("layernorm"))
-    layers = sorted({name.split(".attention")[0] for name in tensors if ".attention." in name})
-    for prefix, layer in zip(layers, ours.stack.layers, strict=True):
-        for name, their_name in NAMES.items():
-            layer.get_submodule(name).load_state_dict(take(f"{prefix}.{their_name}"))
-        parts = [take(f"{prefix}.attention.attention.{part}") for part in ("query", "key", "value")]
-        joined = {kind: torch.cat([part[kind] for part in parts]) for kind in ("weight", "bias")}
-        layer.attention.query_key_value.load_state_dict(joined)
-    assert tensors == {}
-    expected = theirs(images).last_hidden_state
-    torch.testing.assert_close(ours.encode(images, None), expected, atol=1e-10, rtol=0)
-    torch.testing.assert_close(ours(images, None), ours.head(expected[:, 0]))
+    ViTConfig(**sizes, **SHAPE, num_labels=5, layer_norm_eps=1e-5).save_pretrained(tmp_path)
+    save_file(published(ours), tmp_path / "model.safetensors", metadata={"format": "pt"})
+    theirs, report = ViTForImageClassification.from_pretrained(
+        tmp_path, dtype=torch.float64, output_loading_info=True
+    )
+    assert not any(report.values()), report
+    expected = theirs.eval()(images).logits
+    torch.testing.assert_close(ours(images, None), expected, atol=1e-10, rtol=0)
+    states = theirs.vit(images).last_hidden_state
+    torch.testing.assert_close(ours.encode(images, None), states, atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int64])
