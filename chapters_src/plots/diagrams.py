@@ -109,11 +109,11 @@ def pytorch_transformer() -> Diagram:
         width=_WIDTH,
     )
     yours = (("Yours", ""), ("", "embedding + positions"))
-    encoder = _Stack(sheet, False, stream=22, entry=113, sublayers=(46, 180), whole=(12, 180))
+    encoder = _Stack(sheet, False, stream=22, entry=114, sublayers=(46, 182), whole=(12, 182))
     encoder.begin(("source", ""))
     encoder.pass_through("lookup", *yours, arrow="flow")
     encoder.pass_through("data", ("src", "(B, S, d_model)"), arrow="flow")
-    with encoder.frame((4, 186), 36, ("Encoder layer", ""), ("", "× num_encoder_layers")):
+    with encoder.frame((4, 188), 36, ("Encoder layer", ""), ("", "× num_encoder_layers")):
         encoder.add(_brief("attention", "Self-attention", "src_mask", "src_key_padding_mask"))
         encoder.add(_brief("feed_forward", "Feed-forward", "each token by itself"))
     encoder.pass_through("norm", _NORM)
@@ -158,7 +158,7 @@ def vision_transformer() -> Diagram:
         width=_WIDTH,
     )
     names = ("class token", "patch 1", "patch 2", "…", "patch 15", "patch 16")
-    places = [(4.0, 86.0)] + [(96.0 + 65 * i, 156.0 + 65 * i) for i in range(5)]
+    places = [(4.0, 86.0)] + [(96.0 + 65 * i, 155.0 + 65 * i) for i in range(5)]
     of_patches, of_all = (places[1][0], places[-1][1]), (places[0][0], places[-1][1])
     image = sheet.box("data", of_patches, _MARGIN, ("picture", "(B, C, 8, 8), cut into squares of 2 × 2"))
     top = image.bottom + _GAP
