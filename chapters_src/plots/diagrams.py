@@ -119,7 +119,7 @@ def pytorch_transformer() -> Diagram:
     encoder.pass_through("norm", _NORM)
     memory = encoder.pass_through("data", _MEMORY)
 
-    decoder = _Stack(sheet, False, stream=398, entry=291, sublayers=(210, 372), whole=(210, 409))
+    decoder = _Stack(sheet, False, stream=398, entry=292, sublayers=(210, 374), whole=(210, 409))
     decoder.begin(("target", "one place late"))
     decoder.pass_through("lookup", *yours, arrow="flow")
     decoder.pass_through("data", ("tgt", "(B, T, d_model)"), arrow="flow")
