@@ -93,12 +93,12 @@ def pytorch_transformer() -> Diagram:
             "On the left the encoder: an embedding with positions, which is yours, makes src of shape "
             "(B, S, d_model); then come num_encoder_layers encoder layers, each with self-attention, which "
             "takes src_mask and src_key_padding_mask, and a feed-forward network. Each sublayer adds what it "
-            "makes to the stream, and the sum is normalised. One more normalisation follows the last layer. "
+            "makes to the stream, and the sum is normalized. One more normalization follows the last layer. "
             "What comes out is the memory, of shape (B, S, d_model). On the right the decoder: an embedding "
             "with positions, which is yours, makes tgt of shape (B, T, d_model); then come "
             "num_decoder_layers decoder layers, each with self-attention, which takes tgt_mask and "
             "tgt_key_padding_mask, cross-attention to the memory, which takes memory_mask and "
-            "memory_key_padding_mask, and a feed-forward network. One more normalisation follows. The head, "
+            "memory_key_padding_mask, and a feed-forward network. One more normalization follows. The head, "
             "which is yours, makes logits of shape (B, T, vocab_size)."
         ),
         caption=(
