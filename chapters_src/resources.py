@@ -427,6 +427,7 @@ DATA_SETS = {
     "dialogues": Source(functools.partial(_not_embedded, "dialogues"), _DIALOGUES),
 }
 GENERATED = {  # On the spot; the same with either choice.
+    "digits": "sklearn.datasets.load_digits()",
     "docstrings": "chapters_src.data.docstrings.load()",
     "summaries": "chapters_src.data.summaries.load()",
 }

@@ -81,6 +81,125 @@ def decoder_layer(norm_first: bool = True) -> Diagram:
     return sheet
 
 
+def pytorch_transformer() -> Diagram:
+    """Draw PyTorch's `nn.Transformer` as it is by default: where each mask acts, and what is left to do.
+
+    Returns:
+        As for `encoder_layer`.
+    """
+    sheet = Diagram(
+        title="nn.Transformer and its masks",
+        description=(
+            "On the left the encoder: an embedding with positions, which is yours, makes src of shape "
+            "(B, S, d_model); then come num_encoder_layers encoder layers, each with self-attention, which "
+            "takes src_mask and src_key_padding_mask, and a feed-forward network. Each sublayer adds what it "
+            "makes to the stream, and the sum is normalized. One more normalization follows the last layer. "
+            "What comes out is the memory, of shape (B, S, d_model). On the right the decoder: an embedding "
+            "with positions, which is yours, makes tgt of shape (B, T, d_model); then come "
+            "num_decoder_layers decoder layers, each with self-attention, which takes tgt_mask and "
+            "tgt_key_padding_mask, cross-attention to the memory, which takes memory_mask and "
+            "memory_key_padding_mask, and a feed-forward network. One more normalization follows. The head, "
+            "which is yours, makes logits of shape (B, T, vocab_size)."
+        ),
+        caption=(
+            "nn.Transformer with its default norm_first=False. Six masks enter at three places; all of them "
+            "are None if nobody gives them. What is called yours is not in it. Shapes with "
+            "batch_first=True; B: sequences in the batch, S and T: tokens of source and target."
+        ),
+        width=_WIDTH,
+    )
+    yours = (("Yours", ""), ("", "embedding + positions"))
+    encoder = _Stack(sheet, False, stream=22, entry=114, sublayers=(46, 182), whole=(12, 182))
+    encoder.begin(("source", ""))
+    encoder.pass_through("lookup", *yours, arrow="flow")
+    encoder.pass_through("data", ("src", "(B, S, d_model)"), arrow="flow")
+    with encoder.frame((4, 188), 36, ("Encoder layer", ""), ("", "× num_encoder_layers")):
+        encoder.add(_brief("attention", "Self-attention", "src_mask", "src_key_padding_mask"))
+        encoder.add(_brief("feed_forward", "Feed-forward", "each token by itself"))
+    encoder.pass_through("norm", _NORM)
+    memory = encoder.pass_through("data", _MEMORY)
+
+    decoder = _Stack(sheet, False, stream=398, entry=292, sublayers=(210, 374), whole=(210, 409))
+    decoder.begin(("target", "one place late"))
+    decoder.pass_through("lookup", *yours, arrow="flow")
+    decoder.pass_through("data", ("tgt", "(B, T, d_model)"), arrow="flow")
+    with decoder.frame((202, 416), 8, ("Decoder layer", ""), ("", "× num_decoder_layers")):
+        decoder.add(_brief("attention", "Self-attention", "tgt_mask", "tgt_key_padding_mask"))
+        notes = ("memory_mask", "memory_key_padding_mask")
+        decoder.add(_brief("attention", "Cross-attention", *notes, memory=memory))
+        decoder.add(_brief("feed_forward", "Feed-forward", "each token by itself"))
+    decoder.pass_through("norm", _NORM)
+    decoder.pass_through("lookup", ("Yours", "head"))
+    decoder.pass_through("data", ("logits", "(B, T, vocab_size)"), arrow="flow")
+    return sheet
+
+
+def vision_transformer() -> Diagram:
+    """Draw how a picture becomes a sequence, and how its class is read off the first token.
+
+    Returns:
+        As for `encoder_layer`.
+    """
+    sheet = Diagram(
+        title="A picture as a sequence: the Vision Transformer",
+        description=(
+            "A picture of shape (B, C, 8, 8) is cut into 16 patches of 2 x 2 pixels, row by row. One linear "
+            "layer makes a vector of each patch, d_model numbers. A learned vector, the class token, is put "
+            "in front, and to each of the 17 a learned vector of its position is added: (B, 17, d_model). "
+            "The encoder, num_layers layers of self-attention and feed-forward network without a mask, gives "
+            "as many states. The head, a linear layer, reads the first of them, that of the class token, and "
+            "makes logits of shape (B, num_classes). The states of the patches are not read."
+        ),
+        caption=(
+            "A picture of a digit as a sequence of 17 vectors. All in the middle is the encoder of chapter "
+            "08; new are the cut at the top, the class token, and who is read at the end. B: pictures in the "
+            "batch, C: channels."
+        ),
+        width=_WIDTH,
+    )
+    names = ("class token", "patch 1", "patch 2", "…", "patch 15", "patch 16")
+    places = [(4.0, 86.0)] + [(96.0 + 65 * i, 155.0 + 65 * i) for i in range(5)]
+    of_patches, of_all = (places[1][0], places[-1][1]), (places[0][0], places[-1][1])
+    image = sheet.box("data", of_patches, _MARGIN, ("picture", "(B, C, 8, 8), cut into squares of 2 × 2"))
+    top = image.bottom + _GAP
+    first, *cut = [
+        sheet.box("lookup" if i == 0 else "data", place, top, ("", name))
+        for i, (place, name) in enumerate(zip(places, names, strict=True))
+    ]
+    linear = sheet.box(
+        "lookup", of_patches, first.bottom + _GAP, ("linear", "each patch: C · 2 · 2 numbers to d_model")
+    )
+    added = sheet.box(
+        "lookup", of_all, linear.bottom + _GAP, ("+ positions", "one learned vector for each of 17 places")
+    )
+    encoder = sheet.box(
+        "attention",
+        of_all,
+        added.bottom + _GAP,
+        ("Encoder", "self-attention, feed-forward, × num_layers"),
+        ("", "(B, 17, d_model), no mask: all see all"),
+    )
+    top = encoder.bottom + _GAP
+    states = [
+        sheet.box("data", place, top, ("", "state" if i else "its state")) for i, place in enumerate(places)
+    ]
+    head = sheet.box(
+        "lookup", (4, 286), states[0].bottom + _GAP, ("Head", "linear, reads the class token only")
+    )
+    logits = sheet.box("data", (4, 286), head.bottom + _GAP, ("logits", "(B, num_classes)"))
+    for box in cut:
+        for above, below in itertools.pairwise((image, box, linear, added)):
+            sheet.arrow("flow", (box.middle[0], above.bottom), (box.middle[0], below.top))
+    sheet.arrow("flow", (first.middle[0], first.bottom), (first.middle[0], added.top))
+    for box in states:
+        x = box.middle[0]
+        sheet.arrow("flow", (x, added.bottom), (x, encoder.top))
+        sheet.arrow("flow", (x, encoder.bottom), (x, box.top))
+    sheet.arrow("flow", (states[0].middle[0], states[0].bottom), (states[0].middle[0], head.top))
+    sheet.arrow("flow", (head.middle[0], head.bottom), (logits.middle[0], logits.top))
+    return sheet
+
+
 def encoder_decoder(norm_first: bool = True) -> Diagram:
     """Draw the whole model: an encoder, a decoder that attends to it, and a head.
 
@@ -120,7 +239,7 @@ def encoder_decoder(norm_first: bool = True) -> Diagram:
     decoder.pass_through("lookup", ("Embedding", "+ positions"), ("", "(B, T, d_model)"), arrow="flow")
     with decoder.frame((218, 416), 8, ("Decoder layer", ""), ("", "× num_layers")):
         decoder.add(_brief("attention", "Self-attention", "causal + padding mask"))
-        decoder.add(_brief("attention", "Cross-attention", "source padding mask", memory))
+        decoder.add(_brief("attention", "Cross-attention", "source padding mask", memory=memory))
         decoder.add(_brief("feed_forward", "Feed-forward", "each token by itself"))
     if norm_first:
         decoder.pass_through("norm", _NORM)
@@ -324,15 +443,15 @@ def _feed_forward(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
     return down, _close(stack, top, down, ("Feed-forward", "each token by itself"))
 
 
-def _brief(kind: str, title: str, note: str, memory: Box | None = None) -> _Sublayer:
+def _brief(kind: str, title: str, *notes: str, memory: Box | None = None) -> _Sublayer:
     """A sublayer as one box; what comes from the memory enters it between the stacks."""
 
     def draw(stack: _Stack, top: float, start: Point) -> tuple[Box, float]:
         top += 0 if stack.norm_first else _RADIUS  # Without a norm above, the arrow needs the room.
-        box = stack.sheet.box(kind, stack.sublayers, top, (title, ""), ("", note))
+        box = stack.sheet.box(kind, stack.sublayers, top, (title, ""), *(("", note) for note in notes))
         _lead(stack, start, box)
         if memory is not None:
-            between, middle = _WIDTH / 2, box.middle[1]
+            between, middle = box.left - 16, box.middle[1]
             corners = ((between, memory.middle[1]), (between, middle))
             stack.sheet.arrow("memory", (memory.right, memory.middle[1]), *corners, (box.left, middle))
         return box, box.bottom

@@ -1,8 +1,9 @@
 """The transformer, taken apart: layers, encoder, decoder, encoder-decoder, and the heads on top.
 
 `configuration` says what can be chosen, `embedding` and `layers` hold what models are made of, `models` puts
-them together, `heads` and `pooling` turn a model's vectors into predictions, and `decoding_state` writes with
-a model, token by token. Chapter 08 builds it; chapters 09, 10, 12, 13 and 14 train it and decode with it.
+them together, `heads` and `pooling` turn a model's vectors into predictions, `decoding_state` writes with
+a model, token by token, and `vision` lets the stack read pictures. Chapter 08 builds it; chapters 09, 10, 12,
+13 and 14 train it and decode with it.
 """
 
 from chapters_src.transformer.configuration import Config
@@ -17,6 +18,7 @@ from chapters_src.transformer.heads import (
 from chapters_src.transformer.layers import FeedForward, TransformerLayer, TransformerStack
 from chapters_src.transformer.models import Decoder, Encoder, EncoderDecoder, LanguageModel, Memory
 from chapters_src.transformer.pooling import mean_pool
+from chapters_src.transformer.vision import PatchEmbedding, VisionTransformer, patches
 
 __all__ = [
     "ClassificationHead",
@@ -30,11 +32,14 @@ __all__ = [
     "LanguageModel",
     "LanguageModelHead",
     "Memory",
+    "PatchEmbedding",
     "SpanHead",
     "TokenClassificationHead",
     "TransformerLayer",
     "TransformerStack",
+    "VisionTransformer",
     "mean_pool",
+    "patches",
     "sinusoidal_positions",
     "start_decoding",
 ]

@@ -1,5 +1,6 @@
 """What is drawn is read back: as boxes and arrows, and as the SVG that a page gets."""
 
+import inspect
 import itertools
 import re
 from pathlib import Path
@@ -327,6 +328,66 @@ def test_each_token_is_to_predict_the_next_one():
 )
 def test_the_drawing_of_training_is_as_neat_as_the_layers(check):
     check(diagrams.next_token_prediction())
+
+
+@pytest.mark.parametrize("draw", [diagrams.pytorch_transformer, diagrams.vision_transformer])
+@pytest.mark.parametrize(
+    "check",
+    [
+        test_boxes_do_not_overlap,
+        test_everything_is_on_the_sheet,
+        test_every_arrow_leads_from_one_box_to_another,
+        test_arrows_are_made_of_straight_pieces_and_end_with_room_for_a_head,
+        test_no_arrow_goes_through_a_box,
+        test_text_fits_its_box,
+        test_the_text_of_frames_is_clear_of_boxes_and_arrows,
+    ],
+)
+def test_the_drawings_of_chapter_10_are_as_neat(draw, check):
+    check(draw())
+
+
+def test_the_masks_of_pytorch_stand_where_its_arguments_act():
+    sheet = diagrams.pytorch_transformer()
+    [own, others] = named(sheet, "Self-attention"), named(sheet, "Cross-attention")
+    drawn = {
+        prefix: [note for _, note in box.lines[1:]]
+        for prefix, box in zip(("src", "tgt", "memory"), [*own, *others], strict=True)
+    }
+    arguments = inspect.signature(nn.Transformer.forward).parameters
+    masks = [name for name in arguments if name.endswith("_mask")]
+    assert sorted(itertools.chain(*drawn.values())) == sorted(masks) and len(masks) == 6
+    for prefix, names in drawn.items():
+        assert all(name.startswith(f"{prefix}_") and name in sheet.description for name in names)
+    [(source, target)] = [endpoints(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "memory"]
+    assert (title(source), title(target)) == ("memory", "Cross-attention")
+
+
+def test_pytorchs_norms_and_sublayers_are_drawn_in_the_order_in_which_they_run():
+    model, ran = nn.Transformer(8, 2, 1, 1, 16, batch_first=True), []
+    kinds = {nn.LayerNorm: "norm", nn.MultiheadAttention: "attention", nn.Linear: "feed_forward"}
+    for name, module in model.named_modules():
+        if type(module) in kinds and not name.endswith("linear1"):  # The second layer ends a sublayer.
+            kind = kinds[type(module)]
+            module.register_forward_hook(lambda *_, kind=kind: ran.append(kind))
+    model(torch.zeros(1, 3, 8), torch.zeros(1, 3, 8))
+    sheet = diagrams.pytorch_transformer()
+    decoder = order_on_the_sheet(sheet, 200)
+    encoder = sorted(set(solid(sheet)), key=lambda box: box.top)
+    encoder = [box.kind for box in encoder if box.right < 200 and box.kind in kinds.values()]
+    assert encoder + decoder == ran
+
+
+def test_only_the_state_of_the_class_token_reaches_the_head():
+    sheet = diagrams.vision_transformer()
+    links = [endpoints(sheet, arrow) for arrow in sheet.arrows]
+    [read] = [source for source, target in links if title(target) == "Head"]
+    [class_token] = [box for box in sheet.boxes if box.lines[0][1] == "class token"]
+    assert (read.left, read.right) == (class_token.left, class_token.right)
+    cut = [target for source, target in links if title(source) == "picture"]
+    assert class_token not in cut and {target.lines[0][1][:5] for target in cut} == {"patch", "…"}
+    into_linear = [source for source, target in links if title(target) == "linear"]
+    assert into_linear == cut, "the class token is no patch: nothing is computed of it before the encoder"
 
 
 # SVG ------------------------------------------------------------------------------------------------------
