@@ -406,32 +406,42 @@ def _german_verb(clause: Clause) -> tuple[str, str]:
 
 
 def _german_middle(clause: Clause) -> list[str]:
-    """Order what stands between the verbs: pronouns, what is known, adverbials, what is new, goals."""
+    """Order what stands between the verbs: what is known, adverbials, what is new, goals."""
     kein = takes_kein(clause)
-    early, late = [], []
-    object_case = "dat" if clause.verb and clause.verb.frame == "dat" else "acc"
-    for nominal, case in ((clause.recipient, "dat"), (clause.object, object_case)):
+    persons, known, new = [], [], []  # "persons" are pronouns and recipients, which come first.
+    for nominal, case in ((clause.recipient, "dat"), (clause.object, object_case(clause))):
         if nominal is None or isinstance(nominal, Gap):
             continue
-        known = isinstance(nominal, Person) or nominal.definite
-        text = decline(nominal, case, negated=kein and not known)
-        (early if known else late).append(text)
-    for name in ("time", "often", "cause"):
-        early += _german_adverbial(clause, name)
-    if clause.negated and not kein:
-        early.append("nicht")
-    early += ["gern"] if clause.tense == "like" else []
-    for name in ("manner", "company", "place"):
-        early += _german_adverbial(clause, name)
-    goal = [_german_prepositional(clause.complement)] if clause.complement else []
-    return early + late + goal + ([clause.predicate.german] if clause.predicate else [])
+        if isinstance(nominal, Person) or nominal is clause.recipient:
+            persons.append(decline(nominal, case))
+        else:
+            text = decline(nominal, case, negated=kein)
+            (known if nominal.definite else new).append(text)
+    first = ("time", "often", "cause") if clause.recipient else ()
+    if clause.often and clause.often.kind == "often":
+        first = ("often",)
+    words = persons + _german_adverbials(clause, first) + known
+    words += _german_adverbials(clause, [name for name in ("time", "often", "cause") if name not in first])
+    words += ["nicht"] if clause.negated and not kein else []
+    words += ["gern"] if clause.tense == "like" else []
+    words += _german_adverbials(clause, ("manner", "company", "place")) + new
+    words += [_german_prepositional(clause.complement)] if clause.complement else []
+    return words + ([clause.predicate.german] if clause.predicate else [])
 
 
-def _german_adverbial(clause: Clause, name: str) -> list[str]:
-    part = getattr(clause, name)
-    if part is None or name == clause.front:
-        return []
-    return [part.german if isinstance(part, Adverb) else _german_prepositional(part)]
+def object_case(clause: Clause) -> str:
+    """Tell the case of a clause's object."""
+    return "dat" if clause.verb and clause.verb.frame == "dat" else "acc"
+
+
+def _german_adverbials(clause: Clause, names: Iterable[str]) -> list[str]:
+    """Say some adverbials, but not the one that comes first in the clause."""
+    parts = [getattr(clause, name) for name in names if name != clause.front]
+    return [_german_adverbial(part) for part in parts if part]
+
+
+def _german_adverbial(part: Adverb | Prepositional) -> str:
+    return part.german if isinstance(part, Adverb) else _german_prepositional(part)
 
 
 def takes_kein(clause: Clause) -> bool:
@@ -480,10 +490,10 @@ def _german_lead(clause: Clause) -> str:
     if isinstance(clause.subject, Gap):
         return clause.subject.german["nom"]
     if isinstance(clause.object, Gap):
-        return clause.object.german["dat" if clause.verb.frame == "dat" else "acc"]
+        return clause.object.german[object_case(clause)]
     if clause.asked:
         return clause.asked[1]
-    return "".join(_german_adverbial(replace(clause, front=""), clause.front)) if clause.front else ""
+    return _german_adverbial(getattr(clause, clause.front)) if clause.front else ""
 
 
 def _german_subject(clause: Clause) -> str:
@@ -635,7 +645,8 @@ def _english_adverbial(part: Adverb | Prepositional) -> str:
 
 _AND, _BUT = ("and", "und"), ("but", "aber")
 _ANY_TENSE = (("because", "weil"), ("although", "obwohl"))
-_PRESENT_TENSE = (("if", "wenn"), ("before", "bevor"), ("while", "während"), ("as soon as", "sobald"))
+_ONCE = (("before", "bevor"), ("as soon as", "sobald"))
+_PRESENT_TENSE = (("if", "wenn"), ("while", "während"), *_ONCE)
 _THAT, _WHETHER = ("that", "dass"), ("whether", "ob")
 
 
@@ -728,7 +739,7 @@ def _phrases(clause: Clause) -> Iterator[tuple[Nominal, str]]:
     if clause.recipient:
         yield clause.recipient, "dat"
     if clause.object:
-        yield clause.object, "dat" if clause.verb.frame == "dat" else "acc"
+        yield clause.object, object_case(clause)
     for part in (clause.complement, clause.cause, clause.company, clause.place):
         if part:
             yield part.phrase, part.case
@@ -851,7 +862,7 @@ class _Writer:
         return Phrase(noun, plural, determiner, adjective, owner)
 
     def nominal(self, classes: tuple[str, ...], subject: Nominal, pronoun: float, **options: bool) -> Nominal:
-        """Draw an object: a pronoun, if persons are allowed, or a phrase with another noun than the subject."""
+        """Draw an object: a pronoun, if persons are allowed, or a phrase whose noun is not the subject's."""
         if "person" in classes and self.chance(pronoun):
             taken = _TOGETHER[subject.english[0]] if isinstance(subject, Person) else ()
             return self.rng.choice([person for person in _PERSONS if person.english[0] not in taken])
@@ -973,7 +984,7 @@ class _Writer:
         """Draw a main clause; only the `last` one of a sentence takes a clause at its end."""
         draw = self.rng.random()
         if draw < 0.07:
-            return self.with_infinitive()
+            return self.with_infinitive(calm)
         if draw < 0.17 and last:
             return self.report()
         clause = self.clause(calm=calm)
@@ -1003,19 +1014,19 @@ class _Writer:
         )
         free = last and not following and (not clause.time or clause.front == "time")
         if free and isinstance(clause.object, Phrase) and not (clause.recipient and clause.verb.place):
-            return replace(clause, object=self.related(clause.object))
+            return replace(clause, object=self.related(clause.object, clause.verb))
         if isinstance(clause.subject, Phrase):
-            return replace(clause, subject=self.related(clause.subject))
+            return replace(clause, subject=self.related(clause.subject, clause.verb))
         return clause
 
-    def related(self, phrase: Phrase) -> Phrase:
-        """Give a phrase a relative clause; the pronoun is its subject or its object."""
+    def related(self, phrase: Phrase, other: Verb | None) -> Phrase:
+        """Give a phrase a relative clause with another verb; the pronoun is its subject or its object."""
         noun = phrase.noun
         gender = "p" if phrase.plural else noun.gender
         forms = {case: genders[gender] for case, genders in _RELATIVE.items()}
         person = "person" in noun.classes
-        as_object = _verbs_of(("acc", "dat"), None, noun)
-        as_subject = _verbs_of(_PLAIN_FRAMES, noun)
+        as_object = [verb for verb in _verbs_of(("acc", "dat"), None, noun) if verb != other]
+        as_subject = [verb for verb in _verbs_of(_PLAIN_FRAMES, noun) if verb != other]
         if as_object and (not as_subject or self.chance(0.4)):
             gap = Gap("whom" if person else "that", forms, phrase.number, noun)
             relative = self.clause(verb=self.rng.choice(as_object), brief=True)
@@ -1060,22 +1071,18 @@ class _Writer:
             return clause  # "What does he follow?" would need another pronoun.
         return replace(clause, object=Gap("what", {"acc": "was"}, "er"))
 
-    def subordinate(self) -> Part:
-        calm = self.chance(0.5)
+    def subordinate(self, calm: bool) -> Part:
+        """Draw a clause that begins with because, if ..."""
         conjunction = self.rng.choice(_PRESENT_TENSE if calm else _ANY_TENSE)
         clause = self.with_infinitive(calm) if self.chance(0.05) else self.clause(calm=calm)
+        if conjunction in _ONCE:
+            clause = replace(clause, negated=False, often=None)
         return Part(clause, "final", conjunction)
 
     def sentence(self, longer: bool = False) -> tuple[list[Part], bool]:
         """Draw a sentence, and whether it is a question."""
         if longer:
-            mains = self.rng.choice((2, 2, 3))
-            parts = [Part(self.statement(last=False), "second")]
-            parts += [
-                Part(self.statement(last=False), "second", self.rng.choice((_AND, _BUT)))
-                for _ in range(mains - 1)
-            ]
-            return [*parts, *([self.subordinate()] if mains == 2 or self.chance(0.3) else [])], False
+            return self.long_sentence(), False
         draw = self.rng.random()
         if draw < 0.5:
             return [Part(self.statement(), "second")], False
@@ -1084,12 +1091,24 @@ class _Writer:
         if draw < 0.74:
             clause = self.wh_question()
             return [Part(clause, "second" if _german_lead(clause) else "first")], True
+        calm, brief = self.chance(0.5), self.chance(0.5)
         if draw < 0.84:
-            return [Part(self.clause(brief=self.chance(0.5)), "second"), self.subordinate()], False
+            return [Part(self.clause(calm=calm, brief=brief), "second"), self.subordinate(calm)], False
         if draw < 0.92:
-            return [self.subordinate(), Part(self.clause(brief=self.chance(0.5)), "first")], False
-        parts = [Part(self.clause(brief=self.chance(0.5)), "second") for _ in range(2)]
-        return [parts[0], parts[1]._replace(conjunction=self.rng.choice((_AND, _BUT)))], False
+            return [self.subordinate(calm), Part(self.clause(calm=calm, brief=brief), "first")], False
+        return [
+            Part(self.clause(brief=brief), "second"),
+            Part(self.clause(brief=brief), "second", self.rng.choice((_AND, _BUT))),
+        ], False
+
+    def long_sentence(self) -> list[Part]:
+        """Draw two main clauses and a subordinate one, or three main clauses with or without one."""
+        calm, third = self.chance(0.5), self.chance(0.3)
+        conjunctions = (None, _AND, _BUT) if third else (None, self.rng.choice((_AND, _BUT)))
+        parts = [Part(self.statement(last=False, calm=calm), "second", word) for word in conjunctions]
+        if not third or self.chance(0.3):
+            parts.append(self.subordinate(calm))
+        return parts
 
     def pair(self, longer: bool = False) -> Pair:
         """Draw a sentence and say it in both languages."""
@@ -1151,7 +1170,8 @@ def load(num_train: int = 50_000, *, num_held_out: int = 1000, seed: int = 0) ->
     Returns:
         By the names of `SPLITS`: "train"; "validation", which is like it; "combinations", where words stand
         together that never do in training; "structures", where rules meet that never do in training;
-        "longer", with more words than any other split has. The held-out splits are the same for every `num_train`.
+        "longer", with more words than any other split has. The held-out splits are the same for every
+        `num_train`.
 
     Raises:
         ValueError: a number of pairs below 1 or above `MOST`.
@@ -1174,3 +1194,122 @@ def _draw(split: str, number: int, seed: int, seen: set[str]) -> list[Pair]:
             seen.update(pair[:2])
             pairs.append(pair)
     return pairs
+
+
+# The dictionary -------------------------------------------------------------------------------------------
+
+_FUNCTION_WORDS = {
+    "the": "der", "a": "ein", "an": "ein", "this": "dieser", "these": "diese", "i": "ich", "me": "mich",
+    "you": "du", "he": "er", "him": "ihn", "she": "sie", "her": "ihr", "we": "wir", "us": "uns",
+    "they": "sie", "them": "sie", "my": "mein", "your": "dein", "his": "sein", "our": "unser", "their": "ihr",
+    "am": "bin", "is": "ist", "are": "sind", "was": "war", "were": "waren", "be": "sein", "do": "", "does": "", "did": "",
+    "not": "nicht", "can": "kann", "cannot": "kann nicht", "will": "wird", "should": "sollte",
+    "would like to": "möchte", "would": "", "like to": "gern", "likes to": "gern", "have to": "müssen",
+    "has to": "muss", "want to": "wollen", "wants to": "will", "allowed to": "darf", "to": "zu", "who": "wer",
+    "whom": "wen", "what": "was", "when": "wann", "where": "wo", "why": "warum", "from": "aus", "of": "von",
+    "about": "über", "over": "über", "against": "gegen", "with": "mit", "without": "ohne", "for": "für",
+    "in": "in", "at": "an", "because of": "wegen", "despite": "trotz", "that": "dass", "whether": "ob",
+}  # fmt: skip
+
+
+@functools.cache
+def dictionary() -> dict[str, str]:
+    """List what each English word or expression is in German by itself.
+
+    Returns:
+        English, in small letters, to German. Nouns stand in the nominative, verbs in the third person or the
+        infinitive, adjectives and articles without the ending that a sentence would ask for. Where a word has
+        two meanings, nouns go before verbs, and the first row of a table before later ones.
+    """
+    found = dict(_FUNCTION_WORDS)
+    pairs = [*_ON, *_ANY_TENSE, *_PRESENT_TENSE, _AND, _BUT]
+    pairs += [(noun.english, noun.german) for noun in nouns()]
+    pairs += [(noun.english_plural, noun.german_plural) for noun in nouns()]
+    pairs += [(word.english, word.german) for word in (*adjectives(), *adverbs())]
+    for verb in verbs():
+        base, past, participle = verb.english
+        pairs += [(base, verb.prefix + verb.infinitive), (_add_s(base), f"{verb.present[2]} {verb.prefix}")]
+        pairs += [(past, verb.participle), (participle, verb.participle)]
+    for words, translation in pairs:
+        found.setdefault(words.lower(), translation.strip())
+    return found
+
+
+def word_by_word(sentence: str) -> str:
+    """Translate with nothing but the dictionary.
+
+    Args:
+        sentence: English. The longest entry that fits is taken, from left to right.
+
+    Returns:
+        The entries in the order of the English words; what is in no entry stays as it is.
+    """
+    words = re.findall(r"[\w]+|[.,?]", sentence.replace("'s", "").replace("s'", "s"))
+    translated = []
+    while words:
+        for length in (3, 2, 1):
+            entry = dictionary().get(" ".join(words[:length]).lower())
+            if entry is not None or length == 1:
+                break
+        translated.append(words[0] if entry is None else entry)
+        words = words[length:]
+    line = re.sub(r" +([.,?])", r"\1", " ".join(filter(None, translated)))
+    return line[:1].upper() + line[1:]
+
+
+# Checks ---------------------------------------------------------------------------------------------------
+
+
+def noun_phrases(noun: Noun) -> Iterator[Phrase]:
+    """Go through all phrases of a noun that have no owner and no relative clause."""
+    for plural in (False, True) if noun.german_plural else (False,):
+        bare = "" if plural or not noun.german_plural else "a"
+        demonstrative = ("this",) if noun.german_plural else ()
+        determiners = ("the",) if "only-the" in noun.classes else ("the", bare, *demonstrative, *_POSSESSIVES)
+        for determiner, adjective in itertools.product(determiners, (None, *_adjectives_of(noun))):
+            yield Phrase(noun, plural, determiner, adjective)
+
+
+def count_simple_sentences() -> int:
+    """Count the sentences of one pattern: noun phrase, verb in the present, noun phrase in the accusative.
+
+    Returns:
+        How many there are, owners and relative clauses left out; all others come on top.
+    """
+    sizes = {noun: sum(1 for _ in noun_phrases(noun)) for noun in nouns()}
+    total = 0
+    for verb in _verbs_of(("acc",)):
+        for subject, patient in itertools.product(_nouns_of(verb.subjects), _nouns_of(verb.objects)):
+            total += sizes[subject] * sizes[patient] * (subject != patient)
+    return total
+
+
+def checking_sample(number: int = 200) -> list[Pair]:
+    """Draw the pairs that were read one by one; `checked.tsv` beside the tables holds the first 200.
+
+    Args:
+        number: how many.
+
+    Returns:
+        Pairs of all splits. A drawn pair is taken if it has a rule that fewer than three have so far, or new
+        words, so that all rules and all nouns, verbs and adjectives come in; the last ones as they are drawn.
+    """
+    writer = _Writer(random.Random("checked"))
+    rules: Counter[str] = Counter()
+    missing = vocabulary()
+    pairs: list[Pair] = []
+    while len(pairs) < number:
+        pair = writer.pair(longer=len(pairs) % 20 == 19)
+        new = {word for bond in pair.bonds for word in bond} & missing
+        wanted = min(2 if len(pairs) < number / 2 else 1, len(missing))
+        if len(new) >= wanted or any(rules[rule] < 3 for rule in pair.rules):
+            rules.update(pair.rules)
+            missing -= new
+            pairs.append(pair)
+    return pairs
+
+
+def vocabulary() -> set[str]:
+    """List the German nouns, adjectives and verbs in their basic forms, as bonds hold them."""
+    words = {word.german for word in (*nouns(), *adjectives())}
+    return words | {verb.prefix + verb.infinitive for verb in verbs()}
