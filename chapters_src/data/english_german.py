@@ -420,11 +420,15 @@ def _german_middle(clause: Clause) -> list[str]:
     first = ("time", "often", "cause") if clause.recipient else ()
     if clause.often and clause.often.kind == "often":
         first = ("often",)
+    gern = ["gern"] if clause.tense == "like" else []
+    if gern and not clause.negated:
+        first = ("time",)
+        known = [*gern, *known]
+        gern = []
     words = persons + _german_adverbials(clause, first) + known
     words += _german_adverbials(clause, [name for name in ("time", "often", "cause") if name not in first])
     words += ["nicht"] if clause.negated and not kein else []
-    words += ["gern"] if clause.tense == "like" else []
-    words += _german_adverbials(clause, ("manner", "company", "place")) + new
+    words += gern + _german_adverbials(clause, ("manner", "company", "place")) + new
     words += [_german_prepositional(clause.complement)] if clause.complement else []
     return words + ([clause.predicate.german] if clause.predicate else [])
 
@@ -957,16 +961,17 @@ class _Writer:
             drawn["often"] = self.rng.choice(_adverbs_of("often" if tense == "present" else "already"))
         if brief or tense == "like":
             return drawn
-        if verb.frame != "loc" and self.chance(0.06):
+        if verb.frame != "loc" and "often" not in drawn and self.chance(0.06):
             preposition = self.rng.choice((("because of", "wegen"), ("despite", "trotz")))
             phrase = self.phrase(("weather",), definite=True)._replace(owner=None, determiner="the")
             drawn["cause"] = Prepositional(*preposition, "gen", phrase)
-        if verb.action and not clause.negated and self.chance(0.2):
+        moving = "vehicle" in getattr(getattr(clause.subject, "noun", None), "classes", ())
+        if verb.action and not clause.negated and "often" not in drawn and self.chance(0.2):
             drawn["manner"] = self.rng.choice(_adverbs_of("manner"))
         elif verb.action and verb.frame in ("none", "acc") and self.chance(0.1):
             drawn["company"] = self.company(clause.subject)
-        elif verb.frame in ("none", "acc") and (verb.action or verb.frame == "none") and self.chance(0.25):
-            drawn["place"] = self.location()
+        elif (verb.frame == "none" and not moving) or (verb.frame == "acc" and verb.action):
+            drawn |= {"place": self.location()} if self.chance(0.25) else {}
         return drawn
 
     def company(self, subject: Nominal) -> Prepositional:
@@ -1202,8 +1207,8 @@ _FUNCTION_WORDS = {
     "the": "der", "a": "ein", "an": "ein", "this": "dieser", "these": "diese", "i": "ich", "me": "mich",
     "you": "du", "he": "er", "him": "ihn", "she": "sie", "her": "ihr", "we": "wir", "us": "uns",
     "they": "sie", "them": "sie", "my": "mein", "your": "dein", "his": "sein", "our": "unser", "their": "ihr",
-    "am": "bin", "is": "ist", "are": "sind", "was": "war", "were": "waren", "be": "sein", "do": "", "does": "", "did": "",
-    "not": "nicht", "can": "kann", "cannot": "kann nicht", "will": "wird", "should": "sollte",
+    "am": "bin", "is": "ist", "are": "sind", "was": "war", "were": "waren", "be": "sein", "do": "",
+    "does": "", "did": "", "not": "nicht", "can": "kann", "cannot": "kann nicht", "will": "wird", "should": "sollte",
     "would like to": "möchte", "would": "", "like to": "gern", "likes to": "gern", "have to": "müssen",
     "has to": "muss", "want to": "wollen", "wants to": "will", "allowed to": "darf", "to": "zu", "who": "wer",
     "whom": "wen", "what": "was", "when": "wann", "where": "wo", "why": "warum", "from": "aus", "of": "von",
@@ -1301,7 +1306,7 @@ def checking_sample(number: int = 200) -> list[Pair]:
     while len(pairs) < number:
         pair = writer.pair(longer=len(pairs) % 20 == 19)
         new = {word for bond in pair.bonds for word in bond} & missing
-        wanted = min(2 if len(pairs) < number / 2 else 1, len(missing))
+        wanted = min(2 if len(pairs) < 0.65 * number else 1, len(missing))
         if len(new) >= wanted or any(rules[rule] < 3 for rule in pair.rules):
             rules.update(pair.rules)
             missing -= new
