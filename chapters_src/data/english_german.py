@@ -36,6 +36,7 @@ HELD_OUT_RULES = (
     frozenset({"relative clause", "preposition"}),
 )
 _HELD_OUT_BONDS = 12  # One in so many pairs of words that belong together is kept from training.
+_SALT = 35  # Chosen so that every word is in training with other words.
 
 
 class Pair(NamedTuple):
@@ -541,7 +542,8 @@ def english_phrase(phrase: Phrase | Person, *, subject: bool = False) -> str:
     words.append(noun)
     if phrase.owner:
         owner = english_phrase(phrase.owner)
-        return " ".join([owner + ("'" if owner.endswith("s") else "'s"), *words])
+        apostrophe = "'" if phrase.owner.plural and owner.endswith("s") else "'s"
+        return " ".join([owner + apostrophe, *words])
     determiner = phrase.determiner
     if determiner == "a":
         determiner = "an" if words[0][0] in "aeiou" or words[0] == "honest" else "a"
@@ -610,7 +612,7 @@ def english(clause: Clause, order: str) -> str:
         words += [clause.inner[0][0], english(clause.inner[1], "statement")]
     if clause.infinitive:
         words.append(english(clause.infinitive, "to"))
-    return " ".join(word for word in words if word).replace("can not", "cannot")
+    return re.sub(r"\bcan not\b", "cannot", " ".join(word for word in words if word))
 
 
 def _english_lead(clause: Clause) -> str:
@@ -792,7 +794,7 @@ def is_held_out(bond: tuple[str, str]) -> bool:
     Returns:
         The same for every seed: it hangs on a hash of the two words.
     """
-    return int(hashlib.sha256(" ".join(bond).encode()).hexdigest(), 16) % _HELD_OUT_BONDS == 0
+    return int(hashlib.sha256(f"{_SALT} {' '.join(bond)}".encode()).hexdigest(), 16) % _HELD_OUT_BONDS == 0
 
 
 # Drawing --------------------------------------------------------------------------------------------------
@@ -1115,8 +1117,8 @@ class _Writer:
             parts.append(self.subordinate(calm))
         return parts
 
-    def pair(self, longer: bool = False) -> Pair:
-        """Draw a sentence and say it in both languages."""
+    def draft(self, longer: bool = False) -> "_Draft":
+        """Draw a sentence without saying it."""
         parts, question = self.sentence(longer)
         clauses, bonds = [], set()
         for part in parts:
@@ -1125,7 +1127,20 @@ class _Writer:
                 bonds.update(_bonds(clause))
         if len(parts) > 1:
             clauses[0] |= {"coordination" if parts[-1].conjunction in (_AND, _BUT) else "subordination"}
-        return Pair(*render(parts, question=question), tuple(clauses), frozenset(bonds))
+        return _Draft(parts, question, tuple(clauses), frozenset(bonds))
+
+
+class _Draft(NamedTuple):
+    """A sentence that is not said yet: many are drawn that no split needs."""
+
+    parts: list[Part]
+    question: bool
+    clauses: tuple[frozenset[str], ...]
+    bonds: frozenset[tuple[str, str]]
+
+    def pair(self) -> Pair:
+        """Say it in both languages."""
+        return Pair(*render(self.parts, question=self.question), self.clauses, self.bonds)
 
 
 def _order_rule(part: Part, question: bool) -> str:
@@ -1137,31 +1152,17 @@ def _order_rule(part: Part, question: bool) -> str:
 # Splits ---------------------------------------------------------------------------------------------------
 
 
-def has_held_out_structure(pair: Pair) -> bool:
-    """Tell whether some clause of a pair has a combination of rules that training never shows."""
-    return any(rules <= clause for rules in HELD_OUT_RULES for clause in pair.clauses)
+def _may_belong(draft: _Draft, split: str) -> bool:
+    """Tell whether rules and words of a sentence are right for a split; its length is not known yet."""
+    new_structure = any(rules <= clause for rules in HELD_OUT_RULES for clause in draft.clauses)
+    if new_structure != (split == "structures"):
+        return False
+    return any(map(is_held_out, draft.bonds)) == (split == "combinations")
 
 
-def has_held_out_words(pair: Pair) -> bool:
-    """Tell whether two words stand together in a pair that never do in training."""
-    return any(map(is_held_out, pair.bonds))
-
-
-def num_words(pair: Pair) -> int:
-    """Count the words of the longer one of the two sentences."""
-    return max(pair.english.count(" "), pair.german.count(" ")) + 1
-
-
-def _belongs(pair: Pair, split: str) -> bool:
-    if split == "longer":
-        fits = min(pair.english.count(" "), pair.german.count(" ")) >= LONGEST
-    else:
-        fits = num_words(pair) <= LONGEST
-    return (
-        fits
-        and has_held_out_structure(pair) == (split == "structures")
-        and has_held_out_words(pair) == (split == "combinations")
-    )
+def _has_length(pair: Pair, split: str) -> bool:
+    lengths = [len(words.split()) for words in (pair.english, pair.german)]
+    return min(lengths) > LONGEST if split == "longer" else max(lengths) <= LONGEST
 
 
 def load(num_train: int = 50_000, *, num_held_out: int = 1000, seed: int = 0) -> dict[str, list[Pair]]:
@@ -1194,8 +1195,11 @@ def _draw(split: str, number: int, seed: int, seen: set[str]) -> list[Pair]:
     writer = _Writer(random.Random(f"{seed} {split}"))
     pairs = []
     while len(pairs) < number:
-        pair = writer.pair(longer=split == "longer")
-        if _belongs(pair, split) and seen.isdisjoint(pair[:2]):
+        draft = writer.draft(longer=split == "longer")
+        if not _may_belong(draft, split):
+            continue
+        pair = draft.pair()
+        if _has_length(pair, split) and seen.isdisjoint(pair[:2]):
             seen.update(pair[:2])
             pairs.append(pair)
     return pairs
@@ -1206,14 +1210,15 @@ def _draw(split: str, number: int, seed: int, seen: set[str]) -> list[Pair]:
 _FUNCTION_WORDS = {
     "the": "der", "a": "ein", "an": "ein", "this": "dieser", "these": "diese", "i": "ich", "me": "mich",
     "you": "du", "he": "er", "him": "ihn", "she": "sie", "her": "ihr", "we": "wir", "us": "uns",
-    "they": "sie", "them": "sie", "my": "mein", "your": "dein", "his": "sein", "our": "unser", "their": "ihr",
-    "am": "bin", "is": "ist", "are": "sind", "was": "war", "were": "waren", "be": "sein", "do": "",
-    "does": "", "did": "", "not": "nicht", "can": "kann", "cannot": "kann nicht", "will": "wird", "should": "sollte",
-    "would like to": "möchte", "would": "", "like to": "gern", "likes to": "gern", "have to": "müssen",
-    "has to": "muss", "want to": "wollen", "wants to": "will", "allowed to": "darf", "to": "zu", "who": "wer",
-    "whom": "wen", "what": "was", "when": "wann", "where": "wo", "why": "warum", "from": "aus", "of": "von",
-    "about": "über", "over": "über", "against": "gegen", "with": "mit", "without": "ohne", "for": "für",
-    "in": "in", "at": "an", "because of": "wegen", "despite": "trotz", "that": "dass", "whether": "ob",
+    "they": "sie", "them": "sie", "my": "mein", "your": "dein", "his": "sein", "our": "unser",
+    "their": "ihr", "am": "bin", "is": "ist", "are": "sind", "was": "war", "were": "waren", "be": "sein",
+    "do": "", "does": "", "did": "", "not": "nicht", "can": "kann", "cannot": "kann nicht",
+    "will": "wird", "should": "sollte", "would like to": "möchte", "would": "", "like to": "gern",
+    "likes to": "gern", "have to": "müssen", "has to": "muss", "want to": "wollen", "wants to": "will",
+    "allowed to": "darf", "to": "zu", "who": "wer", "whom": "wen", "what": "was", "when": "wann",
+    "where": "wo", "why": "warum", "from": "aus", "of": "von", "about": "über", "over": "über",
+    "against": "gegen", "with": "mit", "without": "ohne", "for": "für", "in": "in", "at": "an",
+    "because of": "wegen", "despite": "trotz", "that": "dass", "whether": "ob",
 }  # fmt: skip
 
 
@@ -1300,15 +1305,18 @@ def checking_sample(number: int = 200) -> list[Pair]:
         words, so that all rules and all nouns, verbs and adjectives come in; the last ones as they are drawn.
     """
     writer = _Writer(random.Random("checked"))
-    rules: Counter[str] = Counter()
+    rules: Counter[str | frozenset[str]] = Counter()
     missing = vocabulary()
     pairs: list[Pair] = []
     while len(pairs) < number:
-        pair = writer.pair(longer=len(pairs) % 20 == 19)
+        pair = writer.draft(longer=len(pairs) % 20 == 19).pair()
         new = {word for bond in pair.bonds for word in bond} & missing
         wanted = min(2 if len(pairs) < 0.65 * number else 1, len(missing))
-        if len(new) >= wanted or any(rules[rule] < 3 for rule in pair.rules):
-            rules.update(pair.rules)
+        found = pair.rules | {
+            held for held in HELD_OUT_RULES if any(held <= clause for clause in pair.clauses)
+        }
+        if len(new) >= wanted or any(rules[rule] < 3 for rule in found):
+            rules.update(found)
             missing -= new
             pairs.append(pair)
     return pairs
