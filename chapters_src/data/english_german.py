@@ -1311,7 +1311,7 @@ def checking_sample(number: int = 200) -> list[Pair]:
     while len(pairs) < number:
         pair = writer.draft(longer=len(pairs) % 20 == 19).pair()
         new = {word for bond in pair.bonds for word in bond} & missing
-        wanted = min(2 if len(pairs) < 0.65 * number else 1, len(missing))
+        wanted = min(2 if len(pairs) < 0.75 * number else 1, len(missing))
         found = pair.rules | {
             held for held in HELD_OUT_RULES if any(held <= clause for clause in pair.clauses)
         }
