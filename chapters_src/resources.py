@@ -428,6 +428,7 @@ DATA_SETS = {
 }
 GENERATED = {  # On the spot; the same with either choice.
     "docstrings": "chapters_src.data.docstrings.load()",
+    "english-german": "chapters_src.data.english_german.load()",
     "summaries": "chapters_src.data.summaries.load()",
 }
 
