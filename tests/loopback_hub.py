@@ -386,8 +386,8 @@ def make_pairs(folder: Path) -> Path:
     """Write a data set with the files and columns of Multi30k, and a few dozen rows each."""
     folder.mkdir(parents=True)
     told = [text for text, _ in messages(120)]
-    for name, first in (("train", 0), ("val", 80), ("test", 100)):
-        rows = [{"en": text, "de": text[::-1]} for text in told[first : first + (80 if name == "train" else 20)]]
+    for name, part in (("train", told[:80]), ("val", told[80:100]), ("test", told[100:])):
+        rows = [{"en": text, "de": text[::-1]} for text in part]
         lines = "".join(f"{json.dumps(row)}\n" for row in rows)
         (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     return folder

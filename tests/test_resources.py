@@ -373,7 +373,9 @@ def test_a_named_revision_is_asked_for(loopback):
     wanted = WANTED["encoder"]._replace(revision="refs/pr/4")
     folder = resources.from_hub(wanted)
     assert (folder / wanted.files[0]).read_text() == f"model: {wanted.files[0]}\n"
-    assert loopback.requests[0].split()[1].startswith(f"/api/models/{wanted.repository}/revision/refs%2Fpr%2F4")
+    assert (
+        loopback.requests[0].split()[1].startswith(f"/api/models/{wanted.repository}/revision/refs%2Fpr%2F4")
+    )
 
 
 @both

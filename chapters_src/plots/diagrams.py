@@ -219,7 +219,9 @@ def translation() -> Diagram:
 
     read = framed(source, _MARGIN, "source: all of it is known from the start")
     encoder = below(read, "attention", ("Encoder", "every token sees every token, × num_layers"))
-    memory = sheet.box("data", whole, encoder.bottom + _GAP, ("memory", "a state for each token of the source"))
+    memory = sheet.box(
+        "data", whole, encoder.bottom + _GAP, ("memory", "a state for each token of the source")
+    )
     sheet.arrow("flow", (encoder.middle[0], encoder.bottom), (memory.middle[0], memory.top))
     shifted = framed(inputs, memory.bottom + 14, "decoder input: the target, shifted right by one")
     decoder = below(

@@ -322,7 +322,9 @@ def test_a_translator_has_read_what_stands_before_its_label_and_not_the_label():
     labels = [target.lines[-1][0] for source, target in links if title(source) == "Head"]
     inputs.remove("memory")
     assert inputs[0] == "start" and labels[-1] == "end" and inputs[1:] == labels[:-1] and len(inputs) > 5
-    assert all(f"at {a} it is to predict {b}" in sheet.description for a, b in zip(inputs, labels, strict=True))
+    assert all(
+        f"at {a} it is to predict {b}" in sheet.description for a, b in zip(inputs, labels, strict=True)
+    )
 
 
 @pytest.mark.parametrize("draw", [diagrams.next_token_prediction, diagrams.translation])
