@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 import torch
 from accelerate import PartialState
+from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
@@ -66,9 +67,9 @@ class Sizes:
 
     num_pairs: int = 200_000
     num_held_out: int = 1000  # Of each split that is scored; of validation a part is for losses on the way.
-    vocab_size: int = 2000
+    vocab_size: int = 3000
     d_model: int = 128
-    feed_forward_width: int = 512
+    feed_forward_width: int = 256
     num_layers: int = 2  # Of the encoder, and of the decoder.
     tokens_per_batch: int = 512
 
@@ -121,7 +122,10 @@ def loss_of(model: Any, batch: Mapping[str, Any], smoothing: float = LABEL_SMOOT
 
 
 def new_model(sizes: Sizes, vocab_size: int) -> EncoderDecoder:
-    """Make the model of chapter 09: that of 2017, small, with the norms first and without dropout."""
+    """Make the model of chapter 09: that of 2017, small, with the norms first and without dropout.
+
+    Its matrices start as in PyTorch's `nn.Transformer`: the package starts them smaller, for wider models.
+    """
     shape = {
         "d_model": sizes.d_model,
         "num_layers": sizes.num_layers,
@@ -131,7 +135,11 @@ def new_model(sizes: Sizes, vocab_size: int) -> EncoderDecoder:
         "max_length": 128,
     }
     decoder = Config(**shape, cross_attention=True)
-    return EncoderDecoder(Config(**shape), decoder, share_embedding=True)
+    model = EncoderDecoder(Config(**shape), decoder, share_embedding=True)
+    for parameter in (*model.encoder.stack.parameters(), *model.decoder.stack.parameters()):
+        if parameter.ndim == 2:
+            nn.init.xavier_uniform_(parameter)
+    return model
 
 
 def trained(
