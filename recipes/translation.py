@@ -71,7 +71,7 @@ class Sizes:
     d_model: int = 128
     feed_forward_width: int = 256
     num_layers: int = 2  # Of the encoder, and of the decoder.
-    tokens_per_batch: int = 512
+    tokens_per_batch: int = 320
 
 
 SMOKE = Sizes(60, 8, 400, 16, 32, 1, 256)
