@@ -50,18 +50,18 @@ _EMOTION_FILES = (
 _WEIGHTS_FOLDER = Path(__file__).parent / "weights"
 _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
     "language-model": {
-        "config.json": "",
-        "model.safetensors": "",
-        "tokenizer.json": "",
+        "config.json": "6bf3b50f5e210942b8dd881b8d01e24e1ef2ecd906aff08de014b47edd0d48b7",
+        "model.safetensors": "2dc36d42a2560b69e33bcd9b3319a6ee9de16f52e1a5e48e920fa233156150f2",
+        "tokenizer.json": "c84adf37b9aad05a174c3a616e8413279c29dc3c012057e1411a1e6dd2a7f6e3",
     },
     "summarizer": {
         "config.json": "",
         "model.safetensors": "",
     },
     "translator": {
-        "config.json": "",
-        "model.safetensors": "",
-        "tokenizer.json": "",
+        "config.json": "e689108fe5fe52d0363405bd71e19ea9fbf4664aacf9d835b04709ec5e1fb066",
+        "model.safetensors": "19e982d11802c6d5425e32d4ff3148d1101e39e8bb7a10c3291f42c94503244c",
+        "tokenizer.json": "7082f1a3e2be1fbc9f101fdc02e51fa5269b0aa76e74c499c59d0e59145f9759",
     },
     "masked-language-model": {
         "adapter_config.json": "",

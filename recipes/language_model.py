@@ -278,6 +278,9 @@ def card(
     """Write what one should know of the model; all numbers are those of this run."""
     seen = history.steps[-1]["items"]
     once = sum(map(len, encoded["train"]))
+    rates = f"AdamW, learning rate {options.learning_rate}"
+    if options.optimizer == "muon":
+        rates += f", but Muon, {options.muon_learning_rate}, for the matrices of the layers"
     facts = {
         "docstrings of": harvested(sizes.packages),
         "kinds of text": ", ".join(options.kinds),
@@ -287,8 +290,8 @@ def card(
         "tokens seen": f"{seen:,}, {seen / once:.1f} passes, in {len(history.steps):,} steps of "
         f"{sizes.blocks_per_batch} blocks",
         "time": time_taken(seconds),
-        "settings": f"{options.optimizer}, learning rate {options.learning_rate}, dropout {options.dropout}, "
-        f"weight decay {options.weight_decay}, seed {options.seed}",
+        "settings": f"{rates}, dropout {options.dropout}, weight decay {options.weight_decay}, "
+        f"seed {options.seed}",
     }
     rows = "\n".join(
         f"| {name} | {figures['validation'][name]:.3f} | {figures['test'][name]:.3f} |"

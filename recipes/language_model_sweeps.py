@@ -57,9 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 language_model.main([f"--output={folder}", *listed, *smoke])
             run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
             records[sweep].append(settings | run)
-    with tempfile.NamedTemporaryFile("w", dir=options.output, delete=False, encoding="utf-8") as file:
-        json.dump(records, file)
-    Path(file.name).replace(options.output / "sweeps.json")
+    with tempfile.TemporaryDirectory(prefix=".sweeps-", dir=options.output) as place:  # Whole or not at all.
+        written = Path(place) / "sweeps.json"
+        written.write_text(json.dumps(records), encoding="utf-8")
+        written.replace(options.output / "sweeps.json")
 
 
 if __name__ == "__main__":

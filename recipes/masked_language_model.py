@@ -336,7 +336,6 @@ def write(
         figures = {name: measured(guess, held_out) for name, guess in compared.items()}
         log = log_of(options, history, figures)
         log["sample"] = measured(guesses, hide(sample(rows["test"]), texts.mask))
-        log["versions"] = harvested(sizes.packages), versions()
         facts = {
             "docstrings of": harvested(sizes.packages),
             "kinds of text": ", ".join(options.kinds),

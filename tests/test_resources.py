@@ -251,7 +251,7 @@ def test_a_hub_that_does_not_answer_is_given_up(no_package, monkeypatch):
 
 
 NO_NETWORK = """
-    import socket, sys
+    import socket, sys, time
     attempts = []
     def refuse(*arguments, **keywords):
         attempts.append(arguments[-1])
@@ -269,9 +269,11 @@ NO_NETWORK = """
     setup("03")
     from transformers import AutoModel, AutoTokenizer
 
+    start = time.perf_counter()
     checkpoint = resources.checkpoint("encoder")
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     model = AutoModel.from_pretrained(checkpoint)
+    assert time.perf_counter() - start < 20  # A single wait for an unreachable Hub takes 23 s or more.
     states = model(**tokenizer(["No network is needed."], return_tensors="pt", padding="longest"))
     print(tuple(states.last_hidden_state.shape), len(docstrings.load(("datasets",))) > 500)
     print(attempts)
@@ -279,10 +281,8 @@ NO_NETWORK = """
 
 
 def test_embedded_resources_never_touch_the_network():
-    start = time.perf_counter()
     output, errors = run_python(NO_NETWORK).communicate()
     assert output.splitlines()[1:] == ["(1, 7, 384) True", "[]"], errors
-    assert time.perf_counter() - start < 60  # A single wait for an unreachable Hub takes 23 s or more.
 
 
 # What is shipped ------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ def node_modules() -> Path:
     stamp.unlink(missing_ok=True)  # npm ci removes node_modules first: after a failure nothing is installed
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(LOCK.parent / name, NPM / name)
-    print("site: fetching MathJax, d3 and jQuery", flush=True)
+    print("site: fetching MathJax, d3, jQuery and DataTables", flush=True)
     code = npm(
         ["ci", "--prefix", str(NPM), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     )
@@ -47,4 +47,6 @@ def copy_into(folder: Path) -> None:
         else:
             shutil.copyfile(source, target)
     shutil.copyfile(modules / "d3" / "dist" / "d3.min.js", folder / "d3.min.js")
+    tables = modules / "datatables.net" / "js" / "dataTables.min.js"
+    shutil.copyfile(tables, folder / "dataTables.min.js")
     shutil.copyfile(modules / "jquery" / "dist" / "jquery.min.js", folder / "jquery.min.js")

@@ -3,13 +3,16 @@
 import argparse
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
 
+from chapters_src import resources
 from chapters_src.data import docstrings
+from chapters_src.pretrained import load
 from chapters_src.transformer import LanguageModel
 from recipes import language_model
 from recipes.language_model import SMOKE, Shuffled, Sizes, config_of, documents, measured
@@ -43,8 +46,36 @@ def test_a_smoke_run_goes_from_the_data_to_the_card(tmp_path, capsys, quiet_libr
 
 
 def test_what_is_shipped_is_small():
-    model = LanguageModel(config_of(Sizes(), 0.1))
+    checkpoint = resources.checkpoint("language-model")
+    model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32)
     assert sum(parameter.numel() for parameter in model.parameters()) < 6_500_000
+    shapes = {name: p.shape for name, p in LanguageModel(config_of(Sizes(), 0.1)).named_parameters()}
+    ours = {name: p.shape for name, p in load(checkpoint).named_parameters()}
+    assert ours == shapes, "the recipe as it stands makes such a model"
+    assert sum(path.stat().st_size for path in Path(checkpoint).iterdir()) < 13_500_000
+
+
+@pytest.mark.slow
+def test_what_is_shipped_is_as_good_as_its_card_says(card_tolerance):
+    """On the whole test split, by the library's class; then a part of it by ours."""
+    folder = Path(resources.checkpoint("language-model"))
+    figures = json.loads((folder / "run.json").read_text(encoding="utf-8"))["figures"]
+    content = (folder / "README.md").read_text(encoding="utf-8")
+    for name in ("this model", "n-grams of order 4"):
+        of_splits = (figures[split][name] for split in docstrings.SPLITS[1:])
+        assert f"| {name} | {' | '.join(format(figure, '.3f') for figure in of_splits)} |" in content
+    texts = documents(Sizes(), ["prose"])["test"]
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    encoded = [np.array(tokenizer(text).input_ids) for text in texts]
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    found = measured(model, encoded, texts, Sizes.context)
+    tolerance = card_tolerance(folder, docstrings.PACKAGES, 0.01, 0.05)
+    assert found == pytest.approx(figures["test"]["this model"], abs=tolerance)
+    assert found < figures["test"]["n-grams of order 4"] - 0.05, "else the model only counts"
+    ours = load(folder).eval()
+    some = slice(0, 20)
+    part = [measured(one, encoded[some], texts[some], Sizes.context) for one in (ours, model)]
+    assert part[0] == pytest.approx(part[1], abs=1e-4)
 
 
 def test_held_out_is_the_same_prose_whatever_is_trained_on():

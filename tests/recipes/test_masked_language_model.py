@@ -2,7 +2,6 @@
 
 import json
 import re
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, pipeline
 from chapters_src import resources
 from recipes import masked_language_model as recipe
 from recipes.corpus import paragraphs
-from recipes.machine import versions
 from recipes.masked_language_model import (
     SMOKE,
     AtHidden,
@@ -27,7 +25,6 @@ from recipes.masked_language_model import (
     sample,
     with_head,
 )
-from recipes.output import harvested
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
 SHIPPED = resources._WEIGHTS_FOLDER / "masked-language-model"
@@ -248,13 +245,9 @@ def test_what_is_shipped_fills_masks():
 
 
 @pytest.mark.slow
-def test_what_is_shipped_is_as_good_as_its_card_says(texts):
+def test_what_is_shipped_is_as_good_as_its_card_says(texts, card_tolerance):
     log = json.loads((SHIPPED / "run.json").read_text(encoding="utf-8"))
-    here = [harvested(Sizes().packages), versions()]
-    tolerance = 0.01
-    if log["versions"] != here:
-        warnings.warn(f"the card's versions are {log['versions']}, and here are {here}", stacklevel=1)
-        tolerance = 0.1
+    tolerance = card_tolerance(SHIPPED, Sizes().packages, 0.01, 0.1)
     test = paragraphs(Sizes().packages, ["prose"])["test"]
     held_out = hide(sample(texts.encode([paragraph.text for paragraph in test])), texts.mask)
     model = AutoModelForMaskedLM.from_pretrained(resources.checkpoint("masked-language-model")).eval()

@@ -75,6 +75,11 @@ ONE = (
 TWO = ("# Two", '> from chapters_src.notebook import claim\n\nclaim(2 > 1, "two is more than one")')
 
 
+def _obey_ctrl_c() -> None:
+    """In a script's background the signal is ignored, and what is started there inherits that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Copy:
     """A copy of the book in a folder of its own, and its command line."""
 
@@ -136,6 +141,7 @@ class Copy:
             text=True,
             encoding="utf-8",
             start_new_session=True,
+            preexec_fn=None if sys.platform == "win32" else _obey_ctrl_c,
         )
 
     def texts(self, name: str) -> list[list[str]]:

@@ -14,6 +14,7 @@ FILES = (
     "mathjax/es5/output/chtml/fonts/woff-v2/MathJax_Zero.woff",
     "mathjax/es5/mml-svg.js",
     "d3/dist/d3.min.js",
+    "datatables.net/js/dataTables.min.js",
     "jquery/dist/jquery.min.js",
 )
 
@@ -88,5 +89,6 @@ def test_what_is_copied_for_the_pages(npm, tmp_path):
         "mathjax/input/tex/extensions/color.js",
         "mathjax/output/chtml/fonts/woff-v2/MathJax_Zero.woff",
         "d3.min.js",
+        "dataTables.min.js",
         "jquery.min.js",
     }
