@@ -58,6 +58,11 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
         "config.json": "38fe991a687f78eba9185314179ef390608267cdd7e4a0c3590ead3f31e1efc4",
         "model.safetensors": "6ef8458e8f90014825287b83e03668203bbb8f0e26cfeaf5314f4cce7ba4cc70",
     },
+    "translator": {
+        "config.json": "e689108fe5fe52d0363405bd71e19ea9fbf4664aacf9d835b04709ec5e1fb066",
+        "model.safetensors": "19e982d11802c6d5425e32d4ff3148d1101e39e8bb7a10c3291f42c94503244c",
+        "tokenizer.json": "7082f1a3e2be1fbc9f101fdc02e51fa5269b0aa76e74c499c59d0e59145f9759",
+    },
     "masked-language-model": {
         "adapter_config.json": "",
         "adapter_model.safetensors": "",
@@ -79,6 +84,7 @@ class HubFiles(NamedTuple):
     repository: str  # Such as "dair-ai/emotion".
     kind: str  # "model" or "dataset", as the Hub calls them.
     files: tuple[str, ...]  # All that a chapter needs, and no pickled weights.
+    revision: str | None = None  # Another than the newest: where only a proposal has such files.
 
 
 class Source(NamedTuple):
@@ -277,7 +283,13 @@ def from_hub(wanted: HubFiles) -> Path:
 
     api = HfApi(endpoint=_endpoint())
     try:
-        found = api.repo_info(wanted.repository, repo_type=wanted.kind, files_metadata=True, timeout=_TIMEOUT)
+        found = api.repo_info(
+            wanted.repository,
+            repo_type=wanted.kind,
+            revision=wanted.revision,
+            files_metadata=True,
+            timeout=_TIMEOUT,
+        )
     except errors.RepositoryNotFoundError:
         problem = "it is not there, or only after a login"
         raise _not_had(wanted, problem, "Check HF_ENDPOINT, or log in (hf auth login)") from None
@@ -396,6 +408,20 @@ _PEGASUS = HubFiles(  # Trained on from google/pegasus-cnn_dailymail, which has 
         "special_tokens_map.json",
     ),
 )
+_OPUS_MT = HubFiles(
+    "Helsinki-NLP/opus-mt-en-de",
+    "model",
+    (
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer_config.json",
+        "vocab.json",
+        "source.spm",
+        "target.spm",
+    ),
+    revision="refs/pr/4",  # The Hub's own conversion: the main branch is known to have pickled weights.
+)
 _GPT2_XL = _GPT2._replace(repository="openai-community/gpt2-xl")  # 1.6 billion parameters, 6.4 GB.
 _EMOTION = HubFiles(
     "dair-ai/emotion",
@@ -408,6 +434,7 @@ _EMOTION = HubFiles(
     ),
 )
 _NEWS = HubFiles("abisee/cnn_dailymail", "dataset", ("3.0.0/test-00000-of-00001.parquet",))
+_MULTI30K = HubFiles("bentrevett/multi30k", "dataset", ("train.jsonl", "val.jsonl", "test.jsonl"))
 _DIALOGUES = HubFiles("knkarthick/samsum", "dataset", ("test.csv",))
 
 CHECKPOINTS = {
@@ -417,18 +444,21 @@ CHECKPOINTS = {
         functools.partial(_shipped_on_encoder, "masked-language-model"), _DISTILBERT
     ),
     "summarizer": Source(functools.partial(_shipped, "summarizer"), _BART),
+    "translator": Source(functools.partial(_shipped, "translator"), _OPUS_MT),
     "gpt2-xl": Source(functools.partial(_not_embedded, "gpt2-xl"), _GPT2_XL),
     "t5": Source(functools.partial(_not_embedded, "t5"), _T5),
     "pegasus": Source(functools.partial(_not_embedded, "pegasus"), _PEGASUS),
 }
 DATA_SETS = {
     "emotions": Source(_emotions, _EMOTION),
+    "multi30k": Source(functools.partial(_not_embedded, "multi30k"), _MULTI30K),
     "news": Source(functools.partial(_not_embedded, "news"), _NEWS),
     "dialogues": Source(functools.partial(_not_embedded, "dialogues"), _DIALOGUES),
 }
 GENERATED = {  # On the spot; the same with either choice.
     "digits": "sklearn.datasets.load_digits()",
     "docstrings": "chapters_src.data.docstrings.load()",
+    "english-german": "chapters_src.data.english_german.load()",
     "summaries": "chapters_src.data.summaries.load()",
 }
 

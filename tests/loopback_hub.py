@@ -1,7 +1,8 @@
 """A Hub on this computer: it serves what a test has made, by the part of the Hub's protocol that is needed.
 
-Three requests are answered, for models and for data sets: what a repository holds (`GET /api/models/ID`), and
-the head and the content of one of its files (`HEAD` and `GET /ID/resolve/REVISION/FILE`). The rest is a 404.
+Three requests are answered, for models and for data sets: what a repository holds (`GET /api/models/ID`, also
+with `/revision/NAME` behind it), and the head and the content of one of its files (`HEAD` and
+`GET /ID/resolve/REVISION/FILE`). The rest is a 404.
 Whatever is asked for is noted in `requests`; `fault` and `spoilt` make the Hub misbehave from then on.
 """
 
@@ -96,7 +97,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._answer(503, b"")
         elif self.hub.fault == "not a Hub":
             self._answer(200, b"<p>Please accept our terms.</p>")
-        elif described := re.fullmatch(r"/api/((?:models|datasets)/[^/]+/[^/?]+)(\?.*)?", self.path):
+        elif described := re.fullmatch(
+            r"/api/((?:models|datasets)/[^/]+/[^/?]+)(/revision/[^/?]+)?(\?.*)?", self.path
+        ):
             self._describe(described[1], with_hashes="blobs=true" in self.path.lower())
         elif resolved := re.fullmatch(r"/(datasets/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
             self._send_file((resolved[1] or "models/") + resolved[2], resolved[3], resolved[4])
@@ -146,8 +149,10 @@ WRITERS = (  # Encoder-decoders, from the kind that Transformers has to the repo
     ("t5", "models/google-t5/t5-small"),
     ("pegasus", "models/saumyasinha0510/Pegasus_CNN_DailyMail"),
 )
+TRANSLATOR = "models/Helsinki-NLP/opus-mt-en-de"
 EMOTION = "datasets/dair-ai/emotion"
 NEWS, DIALOGUES = "datasets/abisee/cnn_dailymail", "datasets/knkarthick/samsum"
+MULTI30K = "datasets/bentrevett/multi30k"
 LABELS = ("sadness", "joy", "love", "anger", "fear", "surprise")
 SIZES = {"train": 360, "validation": 90, "test": 90}
 
@@ -343,6 +348,48 @@ def make_writer(folder: Path, kind: str) -> Path:
     (folder / "special_tokens_map.json").write_text(json.dumps(names))
     names |= {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 512}
     (folder / "tokenizer_config.json").write_text(json.dumps(names))
+    return folder
+
+
+def make_translator(folder: Path) -> Path:
+    """Write a Marian with random weights, narrow, and the two SentencePiece files of its tokenizer."""
+    import sentencepiece
+    import torch
+    from transformers import MarianConfig, MarianMTModel
+
+    folder.mkdir(parents=True)
+    pieces = []
+    for side in ("source", "target"):
+        place = folder / f"{side}.spm"
+        with place.open("wb") as file:
+            sentencepiece.SentencePieceTrainer.train(
+                input=__file__, model_writer=file, vocab_size=300, hard_vocab_limit=False, minloglevel=2
+            )
+        trained = sentencepiece.SentencePieceProcessor(model_file=str(place))
+        pieces += [trained.id_to_piece(i) for i in range(len(trained))]
+    names = list(dict.fromkeys(["</s>", "<unk>", *pieces, "<pad>"]))
+    (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(names)}))
+    (folder / "tokenizer_config.json").write_text('{"source_lang": "en", "target_lang": "de"}')
+    sides = ("encoder", "decoder")
+    sizes = {f"{side}_layers": 2 for side in sides} | {f"{side}_attention_heads": 2 for side in sides}
+    sizes |= {f"{side}_ffn_dim": 48 for side in sides} | {"d_model": 24, "vocab_size": len(names)}
+    ids = {"pad_token_id": len(names) - 1, "decoder_start_token_id": len(names) - 1, "eos_token_id": 0}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        config = MarianConfig(**sizes, **ids, forced_eos_token_id=0, max_position_embeddings=512)
+        MarianMTModel(config).save_pretrained(folder)
+    (folder / "pytorch_model.bin").write_bytes(b"pickled weights, which nobody is to fetch")
+    return folder
+
+
+def make_pairs(folder: Path) -> Path:
+    """Write a data set with the files and columns of Multi30k, and a few dozen rows each."""
+    folder.mkdir(parents=True)
+    told = [text for text, _ in messages(120)]
+    for name, part in (("train", told[:80]), ("val", told[80:100]), ("test", told[100:])):
+        rows = [{"en": text, "de": text[::-1]} for text in part]
+        lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     return folder
 
 

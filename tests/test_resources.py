@@ -84,7 +84,7 @@ def test_the_full_names():
     ("locate", "name"),
     [
         *((resources.checkpoint, name) for name in ("gpt2-xl", "t5", "pegasus")),
-        *((resources.data_set, name) for name in ("news", "dialogues")),
+        *((resources.data_set, name) for name in ("multi30k", "news", "dialogues")),
     ],
 )
 def test_what_has_no_embedded_form_says_where_it_is(locate, name):
@@ -95,7 +95,7 @@ def test_what_has_no_embedded_form_says_where_it_is(locate, name):
 def test_no_pickled_weights():
     for source in [*resources.CHECKPOINTS.values(), *resources.DATA_SETS.values()]:
         assert {Path(file).suffix for file in source.full.files} <= {
-            ".safetensors", ".json", ".txt", ".md", ".parquet", ".csv",
+            ".safetensors", ".json", ".txt", ".md", ".parquet", ".csv", ".jsonl", ".spm",
         }  # fmt: skip
 
 
@@ -367,6 +367,15 @@ def test_files_come_from_the_hub_once(name, loopback, tmp_path):
     loopback.requests.clear()
     assert LOCATORS[name](name) == str(folder)
     assert len(loopback.requests) == 1  # Is there a newer revision?
+
+
+def test_a_named_revision_is_asked_for(loopback):
+    wanted = WANTED["encoder"]._replace(revision="refs/pr/4")
+    folder = resources.from_hub(wanted)
+    assert (folder / wanted.files[0]).read_text() == f"model: {wanted.files[0]}\n"
+    assert (
+        loopback.requests[0].split()[1].startswith(f"/api/models/{wanted.repository}/revision/refs%2Fpr%2F4")
+    )
 
 
 @both

@@ -1,4 +1,4 @@
-"""A transformer as diagrams: its layers and the whole of it (chapter 08), and how it is trained (chapter 12).
+"""A transformer as diagrams: its layers and all of it (chapter 08), how it is trained (chapters 09 and 12).
 
 They are read from top to bottom. The thick line is the residual stream: what a layer is given goes past its
 sublayers, and each of them adds to it. After figure 1 of Vaswani et al. (2017),
@@ -292,6 +292,70 @@ def next_token_prediction() -> Diagram:
         sheet.arrow("flow", (box.middle[0], box.bottom), (box.middle[0], decoder.top))
         below = sheet.box("data", place, head.bottom + _GAP, ("", "− ln P of"), (label, ""))
         sheet.arrow("flow", (box.middle[0], head.bottom), (box.middle[0], below.top))
+    return sheet
+
+
+def translation() -> Diagram:
+    """Draw how a translator learns: one sentence through encoder and decoder, the target shifted. Chapter 09.
+
+    Returns:
+        As for `encoder_layer`.
+    """
+    source, target = ("He", "opens", "the", "door", "."), ("Er", "macht", "die", "Tür", "auf", ".")
+    inputs, labels = ("start", *target), (*target, "end")
+    pairs = "; ".join(f"at {a} it is to predict {b}" for a, b in zip(inputs, labels, strict=True))
+    sheet = Diagram(
+        title="Learning to translate",
+        description=(
+            f"The {len(source)} tokens of the source, {' '.join(source)}, go into the encoder, where every "
+            "token sees all others. It gives the memory, a state for each of them. Below, the decoder reads "
+            f"the target, shifted right by one: {' '.join(inputs)}. Each of these sees itself and what is on "
+            f"its left, and, by cross-attention, the memory. The head gives logits: {pairs}."
+        ),
+        caption=(
+            "A pair in training. The decoder reads the right translation, shifted right by one, so that at "
+            "each position it has read everything before the token that it is to predict, and not that token."
+            " The causal mask hides what is on the right. Dashed: cross-attention to the source."
+        ),
+        width=_WIDTH,
+    )
+    whole = (_MARGIN, 396)
+    places = [(10 + 55 * i, 59 + 55 * i) for i in range(len(inputs))]
+
+    def row(tokens: tuple[str, ...], top: float, *above: Line) -> list[Box]:
+        fitting = places[: len(tokens)]
+        return [sheet.box("data", at, top, *above, (t, "")) for at, t in zip(fitting, tokens, strict=True)]
+
+    def framed(tokens: tuple[str, ...], top: float, note: str) -> list[Box]:
+        sheet.box("frame", whole, top, ("", note), height=63, indent=8)
+        return row(tokens, top + 27)
+
+    def below(boxes: list[Box], kind: str, *lines: Line) -> Box:
+        made = sheet.box(kind, whole, boxes[0].bottom + _GAP + 7, *lines)
+        for box in boxes:
+            sheet.arrow("flow", (box.middle[0], box.bottom), (box.middle[0], made.top))
+        return made
+
+    read = framed(source, _MARGIN, "source: all of it is known from the start")
+    encoder = below(read, "attention", ("Encoder", "every token sees every token, × num_layers"))
+    memory = sheet.box(
+        "data", whole, encoder.bottom + _GAP, ("memory", "a state for each token of the source")
+    )
+    sheet.arrow("flow", (encoder.middle[0], encoder.bottom), (memory.middle[0], memory.top))
+    shifted = framed(inputs, memory.bottom + 14, "decoder input: the target, shifted right by one")
+    decoder = below(
+        shifted,
+        "attention",
+        ("Decoder", "every token sees itself and its left, × num_layers"),
+        ("", "and the memory, by cross-attention"),
+    )
+    x = (whole[1] + _WIDTH) / 2
+    corners = ((x, memory.middle[1]), (x, decoder.middle[1]))
+    sheet.arrow("memory", (memory.right, memory.middle[1]), *corners, (decoder.right, decoder.middle[1]))
+    head = sheet.box("lookup", whole, decoder.bottom + _GAP, ("Head", "vocab_size logits at each position"))
+    sheet.arrow("flow", (decoder.middle[0], decoder.bottom), (head.middle[0], head.top))
+    for box in row(labels, head.bottom + _GAP, ("", "label")):
+        sheet.arrow("flow", (box.middle[0], head.bottom), (box.middle[0], box.top))
     return sheet
 
 

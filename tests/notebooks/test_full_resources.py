@@ -10,6 +10,7 @@ import os
 from importlib import util
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 import loopback_hub
 import nbformat
@@ -49,6 +50,8 @@ def run(tmp_path_factory) -> Run:
     repositories |= dict.fromkeys(loopback_hub.LANGUAGE_MODELS, language_model)
     for kind, repository in loopback_hub.WRITERS:
         repositories[repository] = loopback_hub.make_writer(folder / kind, kind)
+    repositories[loopback_hub.TRANSLATOR] = loopback_hub.make_translator(folder / "translator")
+    repositories[loopback_hub.MULTI30K] = loopback_hub.make_pairs(folder / "pairs")
     repositories |= loopback_hub.make_texts(folder / "texts")
     report = ""
     with loopback_hub.LoopbackHub(repositories) as hub, pytest.MonkeyPatch.context() as patch:
@@ -82,9 +85,10 @@ def test_runs_to_its_end(notebook, run):
 
 def test_the_hub_is_asked_for_the_files_of_the_book_and_nothing_else(run):
     allowed = set()
-    for repository, kind, files in (source.full for source in SOURCES.values()):
+    for repository, kind, files, revision in (source.full for source in SOURCES.values()):
         folder = repository if kind == "model" else f"datasets/{repository}"
-        allowed.add(f"/api/{kind}s/{repository}?blobs=true")
+        named = f"/revision/{quote(revision, safe='')}" if revision else ""
+        allowed.add(f"/api/{kind}s/{repository}{named}?blobs=true")
         allowed.update(f"/{folder}/resolve/{loopback_hub.REVISION}/{file}" for file in files)
     asked = {request.split()[1] for request in run.requests}
     asked = {path for path in asked if path.count("/") > 2}  # Those about a repository.

@@ -315,6 +315,20 @@ def test_each_token_is_to_predict_the_next_one():
     assert all(f"after {a}, {b}" in sheet.description for a, b in columns(sheet))
 
 
+def test_a_translator_has_read_what_stands_before_its_label_and_not_the_label():
+    sheet = diagrams.translation()
+    [decoder] = named(sheet, "Decoder")
+    links = [endpoints(sheet, arrow) for arrow in sheet.arrows]
+    inputs = [title(source) for source, target in links if target is decoder and source.kind == "data"]
+    labels = [target.lines[-1][0] for source, target in links if title(source) == "Head"]
+    inputs.remove("memory")
+    assert inputs[0] == "start" and labels[-1] == "end" and inputs[1:] == labels[:-1] and len(inputs) > 5
+    assert all(
+        f"at {a} it is to predict {b}" in sheet.description for a, b in zip(inputs, labels, strict=True)
+    )
+
+
+@pytest.mark.parametrize("draw", [diagrams.next_token_prediction, diagrams.translation])
 @pytest.mark.parametrize(
     "check",
     [
@@ -326,8 +340,8 @@ def test_each_token_is_to_predict_the_next_one():
         test_text_fits_its_box,
     ],
 )
-def test_the_drawing_of_training_is_as_neat_as_the_layers(check):
-    check(diagrams.next_token_prediction())
+def test_the_drawings_of_training_are_as_neat_as_the_layers(check, draw):
+    check(draw())
 
 
 @pytest.mark.parametrize("draw", [diagrams.pytorch_transformer, diagrams.vision_transformer])

@@ -1,0 +1,335 @@
+"""The translator of chapter 09: an encoder-decoder, trained on English and German sentences of a grammar.
+
+    python recipes/translation.py --output build/translator
+    accelerate launch recipes/translation.py --output build/translator
+    torchrun --nproc-per-node 2 recipes/translation.py --output build/translator
+
+The second line is for graphics cards. The third is for processes on a CPU; there ACCELERATE_USE_CPU=true has
+to be set.
+
+It draws the pairs from the grammar (`chapters_src/data/english_german.md`), trains a subword vocabulary for
+both languages and the model, and translates the held-out splits beside a dictionary. A run that was
+interrupted goes on from its last checkpoint, beside the output. What it writes is a folder with the weights
+in 16 bits, the tokenizer, a card and a log, which appears whole or not at all. `--smoke` does all of it
+small, in seconds, and its numbers mean nothing.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+import torch
+from accelerate import PartialState
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+
+from chapters_src.data import english_german
+from chapters_src.data.english_german import HELD_OUT_SPLITS, Pair, word_by_word
+from chapters_src.decoding import Stop, beam_search, greedy
+from chapters_src.evaluation import bleu, chrf
+from chapters_src.pretrained import load, save
+from chapters_src.tokenization.byte_pair import BytePairTokenizer
+from chapters_src.training import (
+    IGNORED,
+    History,
+    Settings,
+    TokenBudgetSampler,
+    best_precision,
+    pad,
+    shift_tokens_right,
+    train,
+)
+from chapters_src.transformer import Config, EncoderDecoder
+from recipes.machine import versions
+from recipes.output import listed, log_of, options_from, parser_for, time_taken, whole_folder
+
+SPECIAL_TOKENS = ("<|pad|>", "<|start|>", "<|end|>")
+PADDING, START, END = range(3)  # Their ids: special tokens come first.
+MAX_NEW, NUM_BEAMS, BATCH_SIZE = 96, 4, 250  # Of what is written.
+LABEL_SMOOTHING = 0.1
+VOCABULARY_PAIRS = 50_000
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What differs between the run that is shipped and a smoke run."""
+
+    num_pairs: int = 200_000
+    num_held_out: int = 1000  # Of each split that is scored; of validation a part is for losses on the way.
+    vocab_size: int = 3000
+    d_model: int = 128
+    feed_forward_width: int = 256
+    num_layers: int = 2  # Of the encoder, and of the decoder.
+    tokens_per_batch: int = 320
+
+
+SMOKE = Sizes(60, 8, 400, 16, 32, 1, 256)
+
+
+class Texts:
+    """Sentences as ids of one tokenizer for both languages, and back."""
+
+    def __init__(self, tokenizer: BytePairTokenizer) -> None:
+        self.tokenizer = tokenizer
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], vocab_size: int) -> "Texts":
+        """Train the vocabulary on both sides of the first pairs, as chapter 09 does."""
+        texts = (text for pair in pairs[:VOCABULARY_PAIRS] for text in (pair.english, pair.german))
+        return cls(BytePairTokenizer.train(texts, vocab_size, SPECIAL_TOKENS))
+
+    def ids(self, text: str) -> list[int]:
+        """Give the ids of a sentence of either language, with the end."""
+        return [*self.tokenizer.encode(text), END]
+
+    def batches(self, pairs: Sequence[Pair], tokens: int, *, shuffle: bool) -> DataLoader:
+        """Give batches of pairs of similar length, each with at most so many tokens of either language."""
+        items = [(self.ids(pair.english), self.ids(pair.german)) for pair in pairs]
+        lengths = [max(map(len, item)) for item in items]
+        sampler = TokenBudgetSampler(lengths, tokens, shuffle=shuffle)
+        return DataLoader(items, batch_sampler=sampler, collate_fn=batch_of)
+
+
+def batch_of(items: Sequence[tuple[list[int], list[int]]]) -> dict[str, torch.Tensor | None]:
+    """Make a batch of (source, target): the decoder reads the target shifted right by one."""
+    sources, targets = zip(*items, strict=True)
+    source_ids, source_mask = pad(sources, padding_id=PADDING)
+    inputs, labels = shift_tokens_right(*pad(targets, padding_id=PADDING), START)
+    return {"source_ids": source_ids, "source_mask": source_mask, "inputs": inputs, "labels": labels}
+
+
+def loss_of(model: Any, batch: Mapping[str, Any], smoothing: float = LABEL_SMOOTHING) -> torch.Tensor:
+    """Give the sum of the losses of a batch's target tokens."""
+    logits = model(batch["source_ids"], batch["source_mask"], batch["inputs"], None)
+    return F.cross_entropy(
+        logits.flatten(0, 1).float(),
+        batch["labels"].flatten(),
+        ignore_index=IGNORED,
+        reduction="sum",
+        label_smoothing=smoothing,
+    )
+
+
+def new_model(sizes: Sizes, vocab_size: int) -> EncoderDecoder:
+    """Make the model of chapter 09: that of 2017, small, with the norms first and without dropout.
+
+    Its matrices start as in PyTorch's `nn.Transformer`: the package starts them smaller, for wider models.
+    """
+    shape = {
+        "d_model": sizes.d_model,
+        "num_layers": sizes.num_layers,
+        "num_heads": 4,
+        "feed_forward_width": sizes.feed_forward_width,
+        "vocab_size": vocab_size,
+        "max_length": 128,
+    }
+    decoder = Config(**shape, cross_attention=True)
+    model = EncoderDecoder(Config(**shape), decoder, share_embedding=True)
+    for parameter in (*model.encoder.stack.parameters(), *model.decoder.stack.parameters()):
+        if parameter.ndim == 2:
+            nn.init.xavier_uniform_(parameter)
+    return model
+
+
+def trained(
+    options: argparse.Namespace, sizes: Sizes, texts: Texts, data: Mapping[str, Sequence[Pair]]
+) -> tuple[EncoderDecoder, History]:
+    """Train the model; under a launcher, in all processes."""
+    torch.manual_seed(options.seed)
+    model = new_model(sizes, len(texts.tokenizer))
+    batches = texts.batches(data["train"], sizes.tokens_per_batch, shuffle=True)
+    held_out = texts.batches(data["validation"][:500], sizes.tokens_per_batch, shuffle=False)
+
+    def evaluate(model: EncoderDecoder) -> dict[str, float]:
+        device = next(model.parameters()).device
+        total = count = 0
+        for batch in held_out:
+            batch = {name: None if value is None else value.to(device) for name, value in batch.items()}
+            total += float(loss_of(model, batch, smoothing=0.0))
+            count += int((batch["labels"] != IGNORED).sum())
+        return {"validation_loss": total / count}
+
+    per_epoch = max(1, len(batches) // PartialState().num_processes)
+    settings = Settings(
+        learning_rate=options.learning_rate,
+        max_steps=max(1, round(options.epochs * per_epoch)),
+        warmup=0.05,
+        schedule="cosine",
+        betas=(0.9, 0.98),
+        mixed_precision=best_precision(PartialState().device),  # 16 bits gain nothing at this width.
+        seed=options.seed,
+        evaluate_every=max(1, per_epoch // 2),
+        checkpoint_every=max(1, per_epoch // 8),
+    )
+    folder = options.output.with_name(f"{options.output.name}-checkpoints")
+    return model, train(model, batches, loss_of, settings, evaluate=evaluate, checkpoint_folder=folder)
+
+
+def translate(
+    model: EncoderDecoder, texts: Texts, sentences: Sequence[str], num_beams: int = NUM_BEAMS
+) -> list[str]:
+    """Translate sentences, by beam search or, with one beam, greedily."""
+    settings = {
+        "max_new_tokens": MAX_NEW,
+        "target_ids": [START],
+        "stop": Stop(END, tokenizer=texts.tokenizer),
+    }
+    written = [""] * len(sentences)
+    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
+    for first in range(0, len(order), BATCH_SIZE):
+        rows = order[first : first + BATCH_SIZE]
+        sources = [texts.ids(sentences[i]) for i in rows]
+        if num_beams == 1:
+            found = greedy(model, sources, **settings)
+        else:
+            found = [best for best, *_ in beam_search(model, sources, num_beams=num_beams, **settings)]
+        for i, translation in zip(rows, found, strict=True):
+            written[i] = translation.text
+    return written
+
+
+def scores(
+    model: EncoderDecoder, texts: Texts, data: Mapping[str, Sequence[Pair]]
+) -> dict[str, dict[str, float]]:
+    """Score each held-out split: BLEU, chrF, and how many sentences are the reference to the letter."""
+    found = {}
+    for split in HELD_OUT_SPLITS:
+        sentences, references = zip(*((pair.english, pair.german) for pair in data[split]), strict=True)
+        by_beams = translate(model, texts, sentences)
+        found[split] = {
+            "dictionary": bleu([word_by_word(sentence) for sentence in sentences], references),
+            "greedy": bleu(translate(model, texts, sentences, num_beams=1), references),
+            "beams": bleu(by_beams, references),
+            "chrf": chrf(by_beams, references),
+            "exact": float(np.mean([a == b for a, b in zip(by_beams, references, strict=True)])),
+        }
+    return found
+
+
+def table(figures: Mapping[str, Mapping[str, float]]) -> str:
+    """Give the scores as Markdown."""
+    lines = [
+        f"| split | BLEU, dictionary | BLEU, greedy | BLEU, {NUM_BEAMS} beams | chrF, {NUM_BEAMS} beams "
+        f"| exactly right, {NUM_BEAMS} beams |",
+        "|---|---|---|---|---|---|",
+    ]
+    for split, found in figures.items():
+        numbers = " | ".join(f"{found[name]:.1f}" for name in ("dictionary", "greedy", "beams", "chrf"))
+        lines.append(f"| {split} | {numbers} | {found['exact']:.1%} |")
+    return "\n".join(lines)
+
+
+def card(facts: str, figures: str, examples: str) -> str:
+    """Write what one should know of the model; all numbers are those of this run."""
+    return f"""# Translator: sentences of a small grammar, from English to German
+
+An encoder-decoder of this book's package, trained on sentences that a bilingual grammar has drawn. Chapter 09
+takes it apart. Made by `recipes/translation.py`, with {versions()}. With
+
+    folder = resources.checkpoint("translator")
+    model = pretrained.load(folder)
+    tokenizer = BytePairTokenizer.load(Path(folder, "tokenizer.json"))
+
+it is an ordinary model of `chapters_src`. The sources end with `<|end|>`, and the decoder begins with
+`<|start|>`.
+
+{facts}
+
+## Scores on the held-out splits
+
+By sacrebleu, against the one translation that the grammar gives. Validation is like the training sentences;
+in combinations words stand together that never did; in structures rules meet that never did; longer has more
+words than any training sentence. The dictionary translates word by word.
+
+{figures}
+
+## Some of its translations, drawn at random
+
+{examples}
+
+## What it cannot do
+
+It knows some hundred words and the rules of one small grammar, and it gives every sentence a German that
+looks like that grammar's. It does not notice what it does not know: names, other words, idioms and other
+constructions are translated into something else, fluently. Scores on sentences of a grammar cannot be
+compared with those on natural text. Do not use it to translate. The sentences are under CC BY 4.0, the
+weights under Apache-2.0, like the text and the code of this book.
+"""
+
+
+def examples_of(model: EncoderDecoder, texts: Texts, data: Mapping[str, Sequence[Pair]]) -> str:
+    """Translate two sentences of each split, drawn at random."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for split in HELD_OUT_SPLITS:
+        drawn = [data[split][i] for i in sorted(rng.permutation(len(data[split]))[:2])]
+        for pair, written in zip(drawn, translate(model, texts, [p.english for p in drawn]), strict=True):
+            lines.append(f"- {split}: {pair.english}\n- grammar: {pair.german}\n- model: {written}\n")
+    return "\n".join(lines).rstrip()
+
+
+def write(
+    options: argparse.Namespace,
+    model: EncoderDecoder,
+    texts: Texts,
+    data: Mapping[str, Sequence[Pair]],
+    history: History,
+    seconds: float,
+) -> None:
+    """Save, load what was saved, score that, and write card and log; then move the folder to its place."""
+    with whole_folder(options.output) as result:
+        save(model.half(), result)
+        texts.tokenizer.save(result / "tokenizer.json")
+        shipped = load(result)
+        figures = scores(shipped, texts, data)
+        losses = ", ".join(f"{record['validation_loss']:.4f}" for record in history.evaluations)
+        shape = shipped.decoder.config
+        facts = {
+            "pairs": ", ".join(f"{len(pairs):,} {split}" for split, pairs in data.items()),
+            "parameters": f"{sum(p.numel() for p in shipped.parameters()):,}; {shape.num_layers} layers in "
+            f"encoder and decoder, {shape.d_model} wide, {shape.num_heads} heads",
+            "vocabulary": f"{len(texts.tokenizer):,} pieces of bytes, for both languages",
+            "training": f"{len(history.steps):,} steps, {options.epochs:g} passes, "
+            f"{history.steps[-1]['items']:,} target tokens",
+            "loss on validation pairs on the way, in nats per token": losses,
+            "time": time_taken(seconds),
+            "settings": f"learning rate {options.learning_rate}, label smoothing {LABEL_SMOOTHING}, seed "
+            f"{options.seed}",
+        }
+        examples = examples_of(shipped, texts, data)
+        content = card(listed(facts, smoke=options.smoke), table(figures), examples)
+        (result / "README.md").write_text(content, encoding="utf-8")
+        (result / "run.json").write_text(json.dumps(log_of(options, history, figures)), encoding="utf-8")
+    print(content)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the recipe."""
+    parser = parser_for(__doc__.splitlines()[0])
+    parser.add_argument("--epochs", type=float, default=2, help="passes over the training pairs")
+    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    options = options_from(parser, arguments)
+    sizes = SMOKE if options.smoke else Sizes()
+    data = english_german.load(sizes.num_pairs, num_held_out=sizes.num_held_out)
+    texts = Texts.of(data["train"], sizes.vocab_size)
+    begin = time.monotonic()
+    model, history = trained(options, sizes, texts, data)
+    seconds = time.monotonic() - begin
+    if PartialState().is_main_process:
+        write(options, model.cpu(), texts, data, history, seconds)
+    PartialState().wait_for_everyone()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,666 @@
+"""The bilingual grammar: against tables and sentences written out by hand; its splits against their rules."""
+
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from chapters_src.data import english_german as eg
+from chapters_src.data.english_german import Clause, Gap, Part, Phrase, Prepositional
+
+NOUNS = {noun.english: noun for noun in eg.nouns()}
+ADJECTIVES = {adjective.english: adjective for adjective in eg.adjectives()}
+ADVERBS = {adverb.english: adverb for adverb in eg.adverbs()}
+PERSONS = {person.english[0]: person for person in eg._PERSONS}
+
+
+def verb(infinitive, frame=None):
+    """Find a verb by its German infinitive, the prefix of a separable one included."""
+    return next(
+        verb
+        for verb in eg.verbs()
+        if verb.prefix + verb.infinitive == infinitive and frame in (None, verb.frame)
+    )
+
+
+def phrase(words, owner=None):
+    """Build a phrase from English words: "the old men", "bread"."""
+    *before, noun_form = words.split()
+    found = next(noun for noun in eg.nouns() if noun_form in (noun.english, noun.english_plural))
+    adjective = ADJECTIVES[before.pop()] if before and before[-1] in ADJECTIVES else None
+    determiner = {"an": "a", "these": "this"}.get(*before * 2) if before in (["an"], ["these"]) else None
+    determiner = determiner or (before[0] if before else "")
+    return Phrase(found, noun_form != found.english, determiner, adjective, owner)
+
+
+# Agreement: tables as a textbook prints them ----------------------------------------------------------------
+
+DECLENSIONS = {
+    "the old man": ["der alte Mann", "den alten Mann", "dem alten Mann", "des alten Mannes"],
+    "a young woman": ["eine junge Frau", "eine junge Frau", "einer jungen Frau", "einer jungen Frau"],
+    "my small child": [
+        "mein kleines Kind",
+        "mein kleines Kind",
+        "meinem kleinen Kind",
+        "meines kleinen Kindes",
+    ],
+    "the new houses": ["die neuen Häuser", "die neuen Häuser", "den neuen Häusern", "der neuen Häuser"],
+    "cold water": ["kaltes Wasser", "kaltes Wasser", "kaltem Wasser", "kalten Wassers"],
+    "hot coffee": ["heißer Kaffee", "heißen Kaffee", "heißem Kaffee", "heißen Kaffees"],
+    "hot milk": ["heiße Milch", "heiße Milch", "heißer Milch", "heißer Milch"],
+    "good books": ["gute Bücher", "gute Bücher", "guten Büchern", "guter Bücher"],
+    "a tired student": [
+        "ein müder Student",
+        "einen müden Studenten",
+        "einem müden Studenten",
+        "eines müden Studenten",
+    ],
+    "the strong lions": ["die starken Löwen", "die starken Löwen", "den starken Löwen", "der starken Löwen"],
+    "our expensive cars": [
+        "unsere teuren Autos",
+        "unsere teuren Autos",
+        "unseren teuren Autos",
+        "unserer teuren Autos",
+    ],
+    "these tall churches": [
+        "diese hohen Kirchen",
+        "diese hohen Kirchen",
+        "diesen hohen Kirchen",
+        "dieser hohen Kirchen",
+    ],
+    "this dark room": [
+        "dieses dunkle Zimmer",
+        "dieses dunkle Zimmer",
+        "diesem dunklen Zimmer",
+        "dieses dunklen Zimmers",
+    ],
+    "their neighbor": ["ihr Nachbar", "ihren Nachbarn", "ihrem Nachbarn", "ihres Nachbarn"],
+    "a secret": ["ein Geheimnis", "ein Geheimnis", "einem Geheimnis", "eines Geheimnisses"],
+}
+
+
+@pytest.mark.parametrize("words", DECLENSIONS)
+def test_noun_phrases_in_all_cases(words):
+    assert [eg.decline(phrase(words), case) for case in eg.CASES] == DECLENSIONS[words]
+
+
+@pytest.mark.parametrize("words", DECLENSIONS)
+def test_english_phrases_are_what_was_asked_for(words):
+    assert eg.english_phrase(phrase(words)) == words
+
+
+def test_kein_and_owners():
+    apples, cheese = phrase("fresh apples"), phrase("cheese")
+    assert eg.decline(apples, "acc", negated=True) == "keine frischen Äpfel"
+    assert eg.decline(phrase("an apple"), "acc", negated=True) == "keinen Apfel"
+    assert eg.decline(cheese, "nom", negated=True) == "kein Käse"
+    car = phrase("the car", owner=phrase("my teachers"))
+    assert (eg.english_phrase(car), eg.decline(car, "acc")) == ("my teachers' car", "das Auto meiner Lehrer")
+    book = phrase("the old book", owner=phrase("the student"))
+    assert eg.decline(book, "dat") == "dem alten Buch des Studenten"
+    assert eg.english_phrase(phrase("the bread", owner=phrase("the boss"))) == "the boss's bread"
+    assert eg.english_phrase(phrase("the bread", owner=phrase("the children"))) == "the children's bread"
+
+
+def test_articles_and_plurals_of_english():
+    assert eg.english_phrase(phrase("an honest uncle")) == "an honest uncle"
+    assert eg.english_phrase(phrase("an uncle")) == "an uncle"
+    assert eg.english_phrase(phrase("a nice uncle")) == "a nice uncle"
+    plurals = "men women children knives mice cities stories buses boxes tomatoes pianos radios boys benches"
+    assert set(plurals.split()) <= {noun.english_plural for noun in eg.nouns()}
+
+
+CONJUGATIONS = {
+    "essen": "esse isst isst essen / gegessen haben / eat ate eaten",
+    "lesen": "lese liest liest lesen / gelesen haben / read read read",
+    "fahren": "fahre fährst fährt fahren / gefahren sein / ride rode ridden",
+    "geben": "gebe gibst gibt geben / gegeben haben / give gave given",
+    "einladen": "lade lädst lädt laden / eingeladen haben / invite invited invited",
+    "waschen": "wasche wäschst wäscht waschen / gewaschen haben / wash washed washed",
+    "warten": "warte wartest wartet warten / gewartet haben / wait waited waited",
+    "beißen": "beiße beißt beißt beißen / gebissen haben / bite bit bitten",
+    "füttern": "füttere fütterst füttert füttern / gefüttert haben / feed fed fed",
+    "lächeln": "lächle lächelst lächelt lächeln / gelächelt haben / smile smiled smiled",
+    "wissen": "weiß weißt weiß wissen / gewusst haben / know knew known",
+    "haben": "habe hast hat haben / gehabt haben / have had had",
+    "werfen": "werfe wirfst wirft werfen / weggeworfen haben / throw away threw away thrown away",
+    "aufstehen": "stehe stehst steht stehen / aufgestanden sein / get up got up gotten up",
+    "zeichnen": "zeichne zeichnest zeichnet zeichnen / gezeichnet haben / draw drew drawn",
+    "sitzen": "sitze sitzt sitzt sitzen / gesessen haben / sit sat sat",
+    "planen": "plane planst plant planen / geplant haben / plan planned planned",
+    "folgen": "folge folgst folgt folgen / gefolgt sein / follow followed followed",
+    "zuhören": "höre hörst hört hören / zugehört haben / listen to listened to listened to",
+}
+
+
+@pytest.mark.parametrize("infinitive", CONJUGATIONS)
+def test_verbs_in_all_forms(infinitive):
+    found = verb({"werfen": "wegwerfen"}.get(infinitive, infinitive))
+    present = " ".join((*found.present, found.infinitive))
+    forms = f"{present} / {found.participle} {found.auxiliary} / {' '.join(found.english)}"
+    assert forms == CONJUGATIONS[infinitive]
+
+
+def test_third_persons_of_english():
+    he = PERSONS["he"]
+    expected = {"gehen": "goes", "waschen": "washes", "weinen": "cries", "spielen": "plays", "haben": "has",
+                "fernsehen": "watches TV", "aufräumen": "tidies", "zurückkommen": "comes back"}  # fmt: skip
+    assert {name: eg._english_verb(Clause(he, verb(name)))[1] for name in expected} == expected
+
+
+# Word order: sentences built here, translations written out -------------------------------------------------
+
+MAN, WOMAN, DOOR = phrase("the man"), phrase("the woman"), phrase("the door")
+OPEN = Clause(MAN, verb("aufmachen"), object=DOOR)
+GARDEN = Prepositional("in", "in", "dat", phrase("the garden"))
+WHO = Gap("who", {"nom": "wer"}, "er")
+WHAT = Gap("what", {"acc": "was"}, "er")
+YESTERDAY, EVENING, TOMORROW = ADVERBS["yesterday"], ADVERBS["in the evening"], ADVERBS["tomorrow"]
+GIVE = Clause(MAN, verb("geben"), recipient=WOMAN, object=phrase("a book"))
+SLEEP = Clause(WOMAN, verb("schlafen"))
+BREAD = Clause(PERSONS["he"], verb("kaufen"), object=phrase("bread"))
+WHOM_HELPS = Clause(PERSONS["she"], verb("helfen"), object=Gap("whom", {"dat": "dem"}, "er"))
+BUYS = Clause(Gap("who", {"nom": "der"}, "er"), verb("kaufen"), object=phrase("the house"))
+
+STATEMENTS = [
+    (OPEN, "The man opens the door.", "Der Mann macht die Tür auf."),
+    (
+        replace(OPEN, time=EVENING, front="time"),
+        "In the evening the man opens the door.",
+        "Am Abend macht der Mann die Tür auf.",
+    ),
+    (
+        replace(OPEN, tense="past", time=YESTERDAY),
+        "The man opened the door yesterday.",
+        "Der Mann hat die Tür gestern aufgemacht.",
+    ),
+    (
+        replace(OPEN, tense="past", time=YESTERDAY, negated=True),
+        "The man did not open the door yesterday.",
+        "Der Mann hat die Tür gestern nicht aufgemacht.",
+    ),
+    (
+        replace(OPEN, tense="can", negated=True),
+        "The man cannot open the door.",
+        "Der Mann kann die Tür nicht aufmachen.",
+    ),
+    (
+        replace(OPEN, tense="have to", negated=True),
+        "The man does not have to open the door.",
+        "Der Mann muss die Tür nicht aufmachen.",
+    ),
+    (
+        replace(OPEN, tense="be allowed to", subject=PERSONS["I"]),
+        "I am allowed to open the door.",
+        "Ich darf die Tür aufmachen.",
+    ),
+    (
+        replace(OPEN, tense="want to", subject=PERSONS["she"]),
+        "She wants to open the door.",
+        "Sie will die Tür aufmachen.",
+    ),
+    (
+        replace(OPEN, tense="will", time=TOMORROW),
+        "The man will open the door tomorrow.",
+        "Der Mann wird die Tür morgen aufmachen.",
+    ),
+    (
+        replace(OPEN, tense="like", negated=True),
+        "The man does not like to open the door.",
+        "Der Mann macht die Tür nicht gern auf.",
+    ),
+    (
+        replace(BREAD, tense="like", time=EVENING),
+        "He likes to buy bread in the evening.",
+        "Er kauft am Abend gern Brot.",
+    ),
+    (replace(BREAD, negated=True), "He does not buy bread.", "Er kauft kein Brot."),
+    (
+        replace(BREAD, object=phrase("the bread"), negated=True),
+        "He does not buy the bread.",
+        "Er kauft das Brot nicht.",
+    ),
+    (
+        replace(BREAD, tense="perfect", often=ADVERBS["already"]),
+        "He has already bought bread.",
+        "Er hat schon Brot gekauft.",
+    ),
+    (replace(BREAD, often=ADVERBS["never"]), "He never buys bread.", "Er kauft nie Brot."),
+    (GIVE, "The man gives the woman a book.", "Der Mann gibt der Frau ein Buch."),
+    (
+        replace(GIVE, recipient=PERSONS["she"], object=phrase("the book"), time=EVENING),
+        "The man gives her the book in the evening.",
+        "Der Mann gibt ihr am Abend das Buch.",
+    ),
+    (
+        replace(GIVE, verb=verb("erklären"), object=phrase("the plan")),
+        "The man explains the plan to the woman.",
+        "Der Mann erklärt der Frau den Plan.",
+    ),
+    (
+        Clause(
+            PERSONS["we"],
+            verb("gehen"),
+            "past",
+            True,
+            time=YESTERDAY,
+            complement=Prepositional("to", "in", "acc", phrase("the forest")),
+        ),
+        "We did not go to the forest yesterday.",
+        "Wir sind gestern nicht in den Wald gegangen.",
+    ),
+    (
+        Clause(
+            PERSONS["I"],
+            verb("legen"),
+            object=phrase("the key"),
+            complement=Prepositional("on", "auf", "acc", phrase("the table")),
+        ),
+        "I lay the key on the table.",
+        "Ich lege den Schlüssel auf den Tisch.",
+    ),
+    (
+        Clause(
+            phrase("the key"),
+            verb("liegen"),
+            complement=Prepositional("on", "auf", "dat", phrase("the table")),
+        ),
+        "The key lies on the table.",
+        "Der Schlüssel liegt auf dem Tisch.",
+    ),
+    (
+        Clause(
+            PERSONS["you"],
+            verb("warten"),
+            complement=Prepositional("for", "auf", "acc", PERSONS["I"]),
+            cause=Prepositional("because of", "wegen", "gen", phrase("the storm")),
+        ),
+        "You wait for me because of the storm.",
+        "Du wartest wegen des Sturms auf mich.",
+    ),
+    (
+        Clause(PERSONS["you"], verb("arbeiten"), manner=ADVERBS["quietly"], place=GARDEN, front="place"),
+        "In the garden you work quietly.",
+        "Im Garten arbeitest du leise.",
+    ),
+    (
+        Clause(WOMAN, None, predicate=ADJECTIVES["tired"], negated=True),
+        "The woman is not tired.",
+        "Die Frau ist nicht müde.",
+    ),
+    (
+        Clause(WOMAN, None, "past", predicate=ADJECTIVES["tired"], time=YESTERDAY),
+        "The woman was tired yesterday.",
+        "Die Frau war gestern müde.",
+    ),
+    (
+        Clause(PERSONS["he"], verb("wissen"), inner=(("that", "dass"), replace(OPEN, tense="can"))),
+        "He knows that the man can open the door.",
+        "Er weiß, dass der Mann die Tür aufmachen kann.",
+    ),
+    (
+        Clause(
+            PERSONS["he"],
+            verb("versuchen"),
+            "past",
+            time=YESTERDAY,
+            infinitive=replace(OPEN, subject=PERSONS["he"]),
+        ),
+        "He tried yesterday to open the door.",
+        "Er hat gestern versucht, die Tür aufzumachen.",
+    ),
+    (
+        replace(OPEN, subject=MAN._replace(relative=BUYS)),
+        "The man who buys the house opens the door.",
+        "Der Mann, der das Haus kauft, macht die Tür auf.",
+    ),
+    (
+        Clause(
+            WOMAN,
+            verb("sehen"),
+            "past",
+            object=MAN._replace(relative=WHOM_HELPS),
+            time=YESTERDAY,
+            front="time",
+        ),
+        "Yesterday the woman saw the man whom she helps.",
+        "Gestern hat die Frau den Mann gesehen, dem sie hilft.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("clause", "english", "german"), STATEMENTS, ids=[row[1] for row in STATEMENTS])
+def test_statements(clause, english, german):
+    assert eg.render([Part(clause, "second")]) == (english, german)
+
+
+QUESTIONS = [
+    (OPEN, "first", "Does the man open the door?", "Macht der Mann die Tür auf?"),
+    (
+        replace(OPEN, tense="perfect"),
+        "first",
+        "Has the man opened the door?",
+        "Hat der Mann die Tür aufgemacht?",
+    ),
+    (
+        replace(OPEN, tense="want to"),
+        "first",
+        "Does the man want to open the door?",
+        "Will der Mann die Tür aufmachen?",
+    ),
+    (replace(OPEN, subject=WHO), "second", "Who opens the door?", "Wer macht die Tür auf?"),
+    (
+        replace(OPEN, subject=WHO, tense="past", time=YESTERDAY),
+        "second",
+        "Who opened the door yesterday?",
+        "Wer hat die Tür gestern aufgemacht?",
+    ),
+    (replace(OPEN, object=WHAT), "second", "What does the man open?", "Was macht der Mann auf?"),
+    (
+        replace(OPEN, asked=("when", "wann"), tense="past"),
+        "second",
+        "When did the man open the door?",
+        "Wann hat der Mann die Tür aufgemacht?",
+    ),
+    (
+        replace(WHOM_HELPS, object=Gap("whom", {"dat": "wem"}, "er")),
+        "second",
+        "Whom does she help?",
+        "Wem hilft sie?",
+    ),
+    (
+        Clause(WOMAN, verb("gehen"), asked=("where", "wohin")),
+        "second",
+        "Where does the woman go?",
+        "Wohin geht die Frau?",
+    ),
+    (Clause(PERSONS["you"], None, predicate=ADJECTIVES["tired"]), "first", "Are you tired?", "Bist du müde?"),
+    (
+        replace(
+            SLEEP, subject=WOMAN._replace(relative=replace(BUYS, subject=Gap("who", {"nom": "die"}, "er")))
+        ),
+        "first",
+        "Does the woman who buys the house sleep?",
+        "Schläft die Frau, die das Haus kauft?",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("clause", "order", "english", "german"), QUESTIONS, ids=[row[2] for row in QUESTIONS]
+)
+def test_questions(clause, order, english, german):
+    assert eg.render([Part(clause, order)], question=True) == (english, german)
+
+
+BECAUSE = ("because", "weil")
+SEVERAL = [
+    (
+        [Part(SLEEP, "second"), Part(OPEN, "final", BECAUSE)],
+        "The woman sleeps because the man opens the door.",
+        "Die Frau schläft, weil der Mann die Tür aufmacht.",
+    ),
+    (
+        [Part(replace(OPEN, tense="perfect"), "final", BECAUSE), Part(SLEEP, "first")],
+        "Because the man has opened the door, the woman sleeps.",
+        "Weil der Mann die Tür aufgemacht hat, schläft die Frau.",
+    ),
+    (
+        [Part(OPEN, "second"), Part(SLEEP, "second", ("and", "und"))],
+        "The man opens the door and the woman sleeps.",
+        "Der Mann macht die Tür auf und die Frau schläft.",
+    ),
+    (
+        [Part(OPEN, "second"), Part(replace(SLEEP, negated=True), "second", ("but", "aber"))],
+        "The man opens the door, but the woman does not sleep.",
+        "Der Mann macht die Tür auf, aber die Frau schläft nicht.",
+    ),
+    (
+        [
+            Part(Clause(MAN, verb("versuchen"), infinitive=replace(OPEN)), "second"),
+            Part(SLEEP, "second", ("and", "und")),
+        ],
+        "The man tries to open the door and the woman sleeps.",
+        "Der Mann versucht, die Tür aufzumachen, und die Frau schläft.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("parts", "english", "german"), SEVERAL, ids=[row[1] for row in SEVERAL])
+def test_sentences_of_several_clauses(parts, english, german):
+    assert eg.render(parts) == (english, german)
+
+
+def test_contractions():
+    def say(german, case, words):
+        return eg._german_prepositional(Prepositional("", german, case, phrase(words)))
+
+    assert say("in", "dat", "the old garden") == "im alten Garten"
+    assert say("in", "acc", "the house") == "ins Haus"
+    assert say("zu", "dat", "the school") == "zur Schule"
+    assert say("in", "dat", "my garden") == "in meinem Garten"
+    assert say("in", "acc", "the garden") == "in den Garten"
+
+
+# Properties of what is drawn --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def splits():
+    return eg.load(12_000, num_held_out=250, seed=1)
+
+
+@pytest.fixture(scope="module")
+def drawn(splits):
+    return [pair for split in eg.SPLITS for pair in splits[split][:3000]]
+
+
+def finite_forms():
+    forms = {form for table in (*eg._MODALS.values(), eg._HABEN, eg._SEIN, eg._WAR) for form in table}
+    present = {prefix + form for verb in eg.verbs() for form in (*verb.present, verb.infinitive)
+               for prefix in {"", verb.prefix}}  # fmt: skip
+    return forms | present
+
+
+def test_the_finite_verb_is_first_second_or_last():
+    writer, finite = eg._Writer(random.Random(5)), finite_forms()
+    for _ in range(2000):
+        clause = writer.clause()
+        words = {order: eg.german(clause, order).split() for order in ("first", "second", "final")}
+        assert words["first"][0] in finite
+        assert words["final"][-1] in finite
+        subject = eg.decline(clause.subject, "nom").split()
+        assert words["second"][: len(subject)] == subject
+        assert words["second"][len(subject)] == words["first"][0]
+        rest = sorted(words["second"])
+        if not (clause.verb and clause.verb.prefix):
+            assert rest == sorted(words["final"]) == sorted(words["first"])
+
+
+def test_a_separable_verb_is_split_only_where_it_should():
+    writer = eg._Writer(random.Random(6))
+    separable = [verb for verb in eg.verbs() if verb.prefix]
+    for found in separable:
+        clause = replace(writer.clause(verb=found, brief=True), tense="present", time=None)
+        assert eg.german(clause, "second").endswith(f" {found.prefix}")
+        assert re.search(f" {found.prefix}{found.infinitive[:1]}[^ ]*$", eg.german(clause, "final"))
+        assert eg.german(clause, "zu").endswith(f"{found.prefix}zu{found.infinitive}")
+        assert found.participle.startswith(
+            (f"{found.prefix}ge", f"{found.prefix}b")
+        )  # vorbereitet has no ge.
+
+
+def test_spelling(drawn):
+    nouns = {form for noun in eg.nouns() for form in (noun.german, noun.genitive, noun.german_plural)}
+    nouns |= {f"{noun.german_plural}n" for noun in eg.nouns()} | {"Abend", "Nachmittag", "Nacht", "Sommer",
+        "Winter", "Woche", "Monat", "Jahr", "Tag", "Tagen", "Sonntag", "Freitag"}  # fmt: skip
+    for pair in drawn:
+        for words in (pair.english, pair.german):
+            assert re.fullmatch(r"[A-ZÄÖÜ](?:[\wäöüß'-]|, | )*[.?]", words), words
+            assert "  " not in words and " ," not in words and "_" not in words
+        assert pair.english.endswith("?") == pair.german.endswith("?")
+        _, *rest = re.findall(r"\w+", pair.german)
+        assert {word for word in rest if word[0].isupper()} <= nouns
+        assert not {word for word in rest if word[0].islower() and word.capitalize() in nouns} - LOWER, pair
+
+
+# What is a noun with a capital letter and something else without: forms of verbs and of "young".
+LOWER = {
+    "antworten",
+    "frage",
+    "fragen",
+    "junge",
+    "jungen",
+    "plan",
+    "plane",
+    "planen",
+    "spiel",
+    "spiele",
+    "spielen",
+}
+
+
+def test_nobody_does_it_to_himself(drawn):
+    pattern = re.compile(r"^(I|You|We) \w+ (me|you|us)[ .]")
+    same = {"I": ("me", "us"), "You": ("you",), "We": ("us", "me")}
+    for pair in drawn:
+        match = pattern.match(pair.english)
+        assert not match or match[2] not in same[match[1]], pair.english
+
+
+# Splits -----------------------------------------------------------------------------------------------------
+
+
+def test_sizes_and_names(splits):
+    assert tuple(splits) == eg.SPLITS
+    assert [len(splits[split]) for split in eg.SPLITS] == [12_000, 250, 250, 250, 250]
+
+
+def test_no_sentence_comes_twice_in_either_language(splits):
+    for language in (0, 1):
+        counts = Counter(pair[language] for split in splits.values() for pair in split)
+        assert counts.most_common(1)[0][1] == 1
+
+
+def test_new_combinations_are_new(splits):
+    known = {bond for split in ("train", "validation", "structures", "longer") for pair in splits[split]
+             for bond in pair.bonds}  # fmt: skip
+    assert all(not pair.bonds <= known for pair in splits["combinations"])
+
+
+def test_new_structures_are_new_and_made_of_known_rules(splits):
+    others = [pair for split in ("train", "validation", "combinations", "longer") for pair in splits[split]]
+    clauses = {clause for pair in others for clause in pair.clauses}
+    known = frozenset().union(*(clause for pair in splits["train"] for clause in pair.clauses))
+    for rules in eg.HELD_OUT_RULES:
+        assert not any(rules <= clause for clause in clauses), rules
+        assert any(rules <= clause for pair in splits["structures"] for clause in pair.clauses), rules
+        assert rules <= known
+    for pair in splits["structures"]:
+        assert any(rules <= clause for rules in eg.HELD_OUT_RULES for clause in pair.clauses)
+        assert pair.rules <= known
+
+
+def test_longer_is_longer_in_both_languages(splits):
+    def lengths(split):
+        return [tuple(len(words.split()) for words in pair[:2]) for pair in splits[split]]
+
+    longest = max(max(pair) for split in eg.SPLITS[:-1] for pair in lengths(split))
+    assert min(min(pair) for pair in lengths("longer")) > longest == eg.LONGEST
+
+
+def test_training_has_every_word_and_every_rule(splits):
+    words = {word for pair in splits["train"] for bond in pair.bonds for word in bond}
+    assert words == eg.vocabulary()
+    rules = {split: {rule for pair in splits[split] for rule in pair.rules} for split in eg.SPLITS}
+    assert all(found <= rules["train"] for found in rules.values())
+
+
+def test_the_seed_decides_and_held_out_pairs_do_not_depend_on_the_number():
+    first = eg.load(200, num_held_out=20, seed=3)
+    random.seed(9)
+    assert eg.load(200, num_held_out=20, seed=3) == first
+    more = eg.load(400, num_held_out=20, seed=3)
+    assert more["train"][:200] == first["train"]
+    assert all(more[split] == first[split] for split in eg.HELD_OUT_SPLITS)
+    other = eg.load(200, num_held_out=20, seed=4)
+    assert all(other[split] != first[split] for split in eg.SPLITS)
+
+
+@pytest.mark.parametrize("number", [0, -1, eg.MOST + 1])
+@pytest.mark.parametrize("name", ["num_train", "num_held_out"])
+def test_numbers_of_pairs_that_cannot_be(name, number):
+    with pytest.raises(ValueError, match=f"{name}={number}: ask for 1 to 1,000,000"):
+        eg.load(**{name: number})
+
+
+# Size, dictionary, the sample that was read -----------------------------------------------------------------
+
+
+def test_there_are_enough_words_and_sentences():
+    assert len(eg.vocabulary()) >= 300
+    assert len({verb.prefix + verb.infinitive for verb in eg.verbs()}) >= 100
+    phrases = [eg.english_phrase(phrase) for noun in eg.nouns() for phrase in eg.noun_phrases(noun)]
+    assert len(set(phrases)) == len(phrases), "or the count would count sentences twice"
+    assert eg.count_simple_sentences() >= 10**7
+
+
+def test_the_count_is_that_of_sentences_written_out(monkeypatch):
+    few = tuple(NOUNS[name] for name in ("suitcase", "man", "uncle", "bird"))
+    two = (verb("packen"), verb("grüßen"))
+    monkeypatch.setattr(eg, "nouns", lambda: few)
+    monkeypatch.setattr(eg, "verbs", lambda: two)
+    monkeypatch.setattr(eg, "_adjectives_of", lambda noun: (ADJECTIVES["old"],))
+    for cached in (eg._nouns_of, eg._verbs_of):
+        cached.cache_clear()
+    try:
+        found = {
+            eg.render([Part(Clause(subject, found, object=patient), "second")])
+            for found in eg.verbs() for one in few[1:3] for subject in eg.noun_phrases(one)
+            for other in few[:3] for patient in eg.noun_phrases(other)
+            if one != other and (found.infinitive == "packen") == (other == few[0])
+        }  # fmt: skip
+        assert len(found) == eg.count_simple_sentences() == 2 * 36 * 36 + 2 * 36 * 36
+    finally:
+        monkeypatch.undo()
+        for cached in (eg._nouns_of, eg._verbs_of):
+            cached.cache_clear()
+
+
+def test_the_sample_that_was_read_is_what_the_grammar_draws():
+    lines = (eg.FOLDER / "checked.tsv").read_text(encoding="utf-8").splitlines()
+    sample = eg.checking_sample()
+    assert lines == [f"{pair.english}\t{pair.german}" for pair in sample], (
+        "the grammar or its words changed: write the new sample, and read the lines that are new"
+    )
+    assert len(lines) == len(set(lines)) == 200
+
+
+def test_the_sample_covers_every_rule_and_every_word(splits):
+    sample = eg.checking_sample()
+    counts = Counter(rule for pair in sample for rule in pair.rules)
+    assert all(counts[rule] >= 3 for pair in splits["train"] for rule in pair.rules)
+    assert {word for pair in sample for bond in pair.bonds for word in bond} == eg.vocabulary()
+    clauses = [clause for pair in sample for clause in pair.clauses]
+    assert all(sum(rules <= clause for clause in clauses) >= 3 for rules in eg.HELD_OUT_RULES)
+
+
+def test_the_dictionary_has_every_word(drawn):
+    assert eg.dictionary()["mice"] == "Mäuse"
+    assert eg.dictionary()["turns on"] == "macht an"
+    assert eg.dictionary()["gave"] == "gegeben"
+    single = {word for entry in eg.dictionary() for word in entry.split()}
+    for pair in drawn:
+        words = re.findall(r"\w+", pair.english.replace("'s", "").lower())
+        assert set(words) <= single, pair.english
+
+
+def test_word_by_word():
+    assert eg.word_by_word("The man opens the door.") == "Der Mann macht auf der Tür."
+    assert (
+        eg.word_by_word("Does the teacher's child like to drink water?")
+        == "Der Lehrer Kind gern trinken Wasser?"
+    )
+    assert eg.word_by_word("Yesterday a zebra slept.") == "Gestern ein zebra geschlafen."
