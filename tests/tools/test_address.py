@@ -160,8 +160,8 @@ def test_the_list_follows_the_table_of_contents(project):
 def test_a_list_that_cannot_be_written_is_an_error(project):
     contents, readme = project / "_toc.yml", project / "README.md"
     text = contents.read_text(encoding="utf-8")
-    contents.write_text(text.replace("03_tokenization", "03_tokenisation"), encoding="utf-8")
-    with pytest.raises(address.AddressError, match=r"03_tokenisation\.ipynb"):
+    contents.write_text(text.replace("03_tokenization", "03_missing"), encoding="utf-8")
+    with pytest.raises(address.AddressError, match=r"03_missing\.ipynb"):
         address.stamp()
     contents.write_text(text, encoding="utf-8")
     text = readme.read_text(encoding="utf-8")
