@@ -64,9 +64,9 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
         "tokenizer.json": "7082f1a3e2be1fbc9f101fdc02e51fa5269b0aa76e74c499c59d0e59145f9759",
     },
     "masked-language-model": {
-        "adapter_config.json": "",
-        "adapter_model.safetensors": "",
-        "config.json": "",
+        "adapter_config.json": "a5f893c5cbfdc84abd0445be71b14c5826bbd2743a0ab4c2c9d6d5877c505add",
+        "adapter_model.safetensors": "8689076057265dad78ab3b399020f53682d9d3d0e1d593630e536bea4a9a943d",
+        "config.json": "cf25ae682a0b2a36e28a2ee763f8463604abec412efa12fa2429acb4da8619f7",
     },
 }
 _TIMEOUT = 10  # Seconds without an answer, after which the Hub counts as out of reach.
