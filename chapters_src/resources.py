@@ -253,7 +253,7 @@ def _emotions() -> Path:
 
 def _not_embedded(name: str) -> Path:
     raise ResourceError(
-        f"{name} has no embedded form, because of its size or its licence. Choose full resources "
+        f"{name} has no embedded form, because of its size or its license. Choose full resources "
         "(BOOK_RESOURCES=full), which come from the Hub."
     )
 

@@ -319,7 +319,7 @@ token is predicted from at least half a context before it, where there is so muc
 
 It has read a few megabytes of English about software, and nothing else. It knows phrases, not facts: what
 it writes looks like documentation and is mostly wrong. It follows no instructions, answers no questions, and
-does not translate. Some training sentences it can say by heart. The texts are under the licences of the
+does not translate. Some training sentences it can say by heart. The texts are under the licenses of the
 packages that they come from; the weights are under Apache-2.0, like the code of this book.
 """
 

@@ -414,7 +414,7 @@ or fiction it is worse than the numbers above, and than a model that kept its fi
 at a time: a word of several pieces needs several [MASK], which are guessed as if they had nothing to do with
 each other. It does not write text, and the product of its guesses is not the probability of a text, so its
 loss cannot be compared with that of a language model that reads from left to right. What it thinks probable
-is what its sources repeat; it knows no facts. The texts are under the licences of the packages that they come
+is what its sources repeat; it knows no facts. The texts are under the licenses of the packages that they come
 from; the weights are under Apache-2.0, like the code of this book.
 """
 

@@ -342,7 +342,7 @@ vector is closest to the mean of all its sentences. The model writes by beam sea
 It has seen little English, all of it about software, and writes in lower case. It reads the first
 {MAX_SOURCE} tokens. Nothing keeps it from stating what the text does not say; the share of its words that the
 text does not have, above, tells roughly how often it does. Do not use it on other texts. The pairs are under
-the licences of the packages that they come from; the weights are under Apache-2.0, like the code of this
+the licenses of the packages that they come from; the weights are under Apache-2.0, like the code of this
 book.
 """
 

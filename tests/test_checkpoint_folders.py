@@ -214,7 +214,7 @@ def test_a_damaged_configuration_is_named(saved, content):
         ({"architecture": "EncoderDecoder"}, "describes no model of ours: 'encoder'"),
         ({"config": {"d_model": 8}}, "missing .* required"),
         ({"config": None}, "describes no model of ours"),
-        ({"more": {"colour": 1}}, "unexpected keyword argument 'colour'"),
+        ({"more": {"color": 1}}, "unexpected keyword argument 'color'"),
         ({"more": {"num_heads": 5}}, "num_heads=5 has to be a divisor"),
     ],
 )

@@ -225,7 +225,7 @@ def _execute(
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as failure:
         index, cell = started[-1]
         where = f"{notebook.stem}, cell {index + 1} of {len(content.cells)} (id {cell.id})"
-        return f"{where}:\n{without_colours(str(failure))}", content
+        return f"{where}:\n{without_colors(str(failure))}", content
     return "", content
 
 
@@ -241,6 +241,6 @@ def _kernel(python: str, folder: Path) -> AsyncKernelManager:
     return AsyncKernelManager(kernel_name="colab", kernel_spec_manager=specifications)
 
 
-def without_colours(text: str) -> str:
-    """A report without the codes that colour it at a terminal."""
+def without_colors(text: str) -> str:
+    """A report without the codes that color it at a terminal."""
     return re.sub(r"\x1b\[[\d;]*m", "", text)

@@ -137,10 +137,10 @@ def write_source_pages(folder: Path) -> str:
 
 
 def write_tables(folder: Path) -> None:
-    """The tables of the colophon: versions with licences, and running times."""
+    """The tables of the colophon: versions with licenses, and running times."""
     folder.mkdir(parents=True)
-    rows = [f"| {name} | {version} | {licence} |" for name, version, licence in _direct_dependencies()]
-    table = "| package | version | licence |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    rows = [f"| {name} | {version} | {license} |" for name, version, license in _direct_dependencies()]
+    table = "| package | version | license |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     (folder / "versions.md").write_text(table, encoding="utf-8")
     times = [(notebook, record(notebook)) for notebook in notebooks()]
     rows = [f"| [{_title(n)}](../notebooks/{n.name}) | {_taken(known)} |" for n, known in times]
@@ -194,7 +194,7 @@ def _dotted(module: Path) -> str:
 
 
 def _direct_dependencies() -> Iterator[tuple[str, str, str]]:
-    """Name, installed version and licence of each package that pyproject.toml names for making the book."""
+    """Name, installed version and license of each package that pyproject.toml names for making the book."""
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -204,11 +204,11 @@ def _direct_dependencies() -> Iterator[tuple[str, str, str]]:
     }
     for name in sorted(names):
         about = metadata.metadata(name)
-        yield name, about["Version"], _licence(about)
+        yield name, about["Version"], _license(about)
 
 
-def _licence(about: metadata.PackageMetadata) -> str:
-    """What a package declares: an SPDX expression, else a licence field that is a name, else classifiers."""
+def _license(about: metadata.PackageMetadata) -> str:
+    """What a package declares: an SPDX expression, else a license field that is a name, else classifiers."""
     field = (about["License"] or "").strip()
     classifiers = [
         c.split(" :: ")[-1] for c in about.get_all("Classifier") or [] if c.startswith("License ::")

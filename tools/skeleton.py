@@ -104,13 +104,13 @@ def _cells(number: str, title: str, path: str, model: str) -> nbformat.NotebookN
     return new_notebook(cells=cells, metadata=copied.metadata)
 
 
-def _list(name: str, neighbour: str, after: bool) -> None:
+def _list(name: str, neighbor: str, after: bool) -> None:
     """Put a chapter into the table of contents, beside one that is there."""
     contents = ROOT / "_toc.yml"
     text = contents.read_text(encoding="utf-8")
-    line = re.search(rf"(?m)^( *- file: ){neighbour}\n", text)
+    line = re.search(rf"(?m)^( *- file: ){neighbor}\n", text)
     if line is None:
-        raise SkeletonError(f"_toc.yml does not list {neighbour}, beside which this chapter would come")
+        raise SkeletonError(f"_toc.yml does not list {neighbor}, beside which this chapter would come")
     place = line.end() if after else line.start()
     wanted = f"{text[:place]}{line[1]}notebooks/{name}\n{text[place:]}"
     contents.write_text(wanted, encoding="utf-8")

@@ -79,7 +79,7 @@ function makeZoomable(figure) {
   const keep = (event) => event.touches.length > 1 && event.preventDefault();
   svg.addEventListener("touchmove", keep, { passive: false });
 
-  const centre = () => {
+  const center = () => {
     const all = [...fingers.values()];
     const mean = (axis) => all.reduce((sum, finger) => sum + finger[axis], 0) / all.length;
     const [first, last] = [all[0], all[all.length - 1]];
@@ -92,9 +92,9 @@ function makeZoomable(figure) {
   });
   svg.addEventListener("pointermove", (event) => {
     if (!fingers.has(event.pointerId)) return;
-    const before = centre();
+    const before = center();
     fingers.set(event.pointerId, place(event));
-    const after = centre();
+    const after = center();
     if (fingers.size > 1) zoom(after.apart / Math.max(before.apart, 0.01), before, after);
     else if (view.width < whole) {
       const wanted = view.y + (before.y - after.y) * view.width * ratio;

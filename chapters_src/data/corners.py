@@ -19,7 +19,7 @@ def polygons(
 ) -> tuple[Tensor, Tensor]:
     """Walk once around a regular polygon, from a random corner, clockwise or not.
 
-    Its centre is the origin, and its sides have a distance of 1 from there: the corners of the square, in the
+    Its center is the origin, and its sides have a distance of 1 from there: the corners of the square, in the
     order against the clock, are (1, 1), (-1, 1), (-1, -1) and (1, -1).
 
     Args:

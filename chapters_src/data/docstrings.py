@@ -6,7 +6,7 @@ with `ast` (nothing of them is imported), keeps the paragraphs that are prose, a
 tables, code and formulas. What describes single parameters, and comments, are kinds of their own. Chapter 03
 trains its tokenizers on the prose, and chapter 12 a language model.
 
-What the corpus is, its licence and its limits stand in its card, `docstrings.md`, beside this file.
+What the corpus is, its license and its limits stand in its card, `docstrings.md`, beside this file.
 """
 
 import ast
@@ -55,7 +55,7 @@ RUN = 13  # So many words in a row, and two texts share more than a phrase.
 class Paragraph(NamedTuple):
     """One paragraph of prose and where it stands."""
 
-    text: str  # One line, whitespace normalised.
+    text: str  # One line, whitespace normalized.
     package: str  # Name to import, such as "sklearn".
     module: str  # Dotted name of the module whose source holds it.
 
@@ -297,7 +297,7 @@ def _module_name(package: str, path: Path) -> str:
 
 
 def _read(path: Path) -> str:
-    with tokenize.open(path) as file:  # Honours the file's own encoding line.
+    with tokenize.open(path) as file:  # Honors the file's own encoding line.
         return file.read()
 
 

@@ -3,9 +3,9 @@
 With embedded resources these are messages written for this book, in `emotions/` beside this file. With full
 ones they are the published data set of [CARER](https://aclanthology.org/D18-1404/), `dair-ai/emotion` on the
 Hub. Both have the same splits, columns and classes, so a chapter runs on either. Only ours has labels that
-were set wrong on purpose, and messages that were labelled a second time.
+were set wrong on purpose, and messages that were labeled a second time.
 
-What our messages are, how they were made, their licence and their limits stand in their card, `emotions.md`,
+What our messages are, how they were made, their license and their limits stand in their card, `emotions.md`,
 beside this file.
 """
 
@@ -71,7 +71,7 @@ def planted_errors() -> "pd.DataFrame":
 
 
 def second_readings() -> "pd.DataFrame":
-    """Load the labels of test messages that were labelled a second time.
+    """Load the labels of test messages that were labeled a second time.
 
     Returns:
         One row a message, with the columns `row` (its position in the test split, from 0), `label` and

@@ -4,7 +4,7 @@ By convention (PEP 257) a docstring begins with one line that says what the thin
 and the details. So the installed scientific packages hold thousands of short texts, each summarized by
 somebody who knew it. Chapter 14 summarizes them.
 
-What the pairs are, their licence and their limits stand in their card, `summaries.md`, beside this file.
+What the pairs are, their license and their limits stand in their card, `summaries.md`, beside this file.
 """
 
 import hashlib

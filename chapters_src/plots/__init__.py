@@ -1,8 +1,8 @@
-"""How this book draws: one matplotlib style, charts, tokens as coloured chips, and diagrams.
+"""How this book draws: one matplotlib style, charts, tokens as colored chips, and diagrams.
 
-`style` holds the colours, `charts` what the chapters that train draw, `chips` the tokens of chapter 03, and
+`style` holds the colors, `charts` what the chapters that train draw, `chips` the tokens of chapter 03, and
 `diagrams`, drawn with `drawing`, a transformer's layers. All of it reads on a light page as on a dark
-one, and colour is never the only cue.
+one, and color is never the only cue.
 """
 
 from chapters_src.plots import diagrams

@@ -143,8 +143,8 @@ def _figure(num_rows: int = 1, **options: Any) -> "tuple[Figure, list[Axes]]":
     return figure, list(axes[:, 0])
 
 
-def _ink_on(colour: Sequence[float]) -> str:
-    """Black or white, whichever stands out more: at least 4.5:1 on any colour."""
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3])
+def _ink_on(color: Sequence[float]) -> str:
+    """Black or white, whichever stands out more: at least 4.5:1 on any color."""
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color[:3])
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue  # WCAG 2.1
     return "black" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "white"

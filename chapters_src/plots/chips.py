@@ -1,7 +1,7 @@
-"""Tokens as coloured chips, one row a tokenizer. Chapter 03.
+"""Tokens as colored chips, one row a tokenizer. Chapter 03.
 
-Chips take the text colour of the page and have a border, so they read on a light page as on a dark one, and
-colour is never the only cue.
+Chips take the text color of the page and have a border, so they read on a light page as on a dark one, and
+color is never the only cue.
 """
 
 import html
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 MAX_CHIPS = 300  # Tokens of one row that can still be looked at one by one.
 
-_CHIP_COLOURS = ("46,134,193", "214,108,20", "20,150,110")  # Red, green, blue; the background mixes them in.
+_CHIP_COLORS = ("46,134,193", "214,108,20", "20,150,110")  # Red, green, blue; the background mixes them in.
 _FIGURE = "margin:1em 0;padding:0;max-width:100%;color:inherit"
 _CAPTION = "margin:0;padding:0;text-align:start;font-style:italic;color:inherit"
 _LABEL = "margin:.7em 0 .25em;padding:0;font-weight:bold;color:inherit"
@@ -77,17 +77,17 @@ def token_chips(rows: Mapping[str, Sequence[str]], caption: str) -> TokenChips:
 
 def _row(name: str, tokens: Sequence[str]) -> str:
     label = f'{html.escape(name)} <span style="font-weight:normal">· {_count(tokens)}</span>'
-    chips = "".join(_chip(token, _CHIP_COLOURS[i % len(_CHIP_COLOURS)]) for i, token in enumerate(tokens))
+    chips = "".join(_chip(token, _CHIP_COLORS[i % len(_CHIP_COLORS)]) for i, token in enumerate(tokens))
     row = f'<ol role="list" dir="{_direction(tokens)}" style="{_ROW}">{chips}</ol>' if tokens else ""
     return f'<dt style="{_LABEL}">{label}</dt><dd style="margin:0;padding:0">{row}</dd>'
 
 
-def _chip(token: str, colour: str) -> str:
+def _chip(token: str, color: str) -> str:
     signs = "".join(
         f'<span role="img" aria-label="{spoken}">{sign}</span>' if spoken else html.escape(sign)
         for sign, spoken in _signs(token)
     )
-    return f'<li style="{_CHIP.format(colour)}"><bdi>{signs}</bdi></li>'
+    return f'<li style="{_CHIP.format(color)}"><bdi>{signs}</bdi></li>'
 
 
 def _count(tokens: Sequence[str]) -> str:
@@ -115,7 +115,7 @@ def _signs(token: str) -> Iterator[tuple[str, str]]:
 
 
 def _draws_nothing(character: str, alone: bool) -> bool:
-    """Whether a character needs a stand-in; one that changes its neighbour does only when it has none."""
+    """Whether a character needs a stand-in; one that changes its neighbor does only when it has none."""
     return alone if _JOINING.match(character) else unicodedata.category(character) in _INVISIBLE
 
 

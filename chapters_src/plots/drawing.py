@@ -1,6 +1,6 @@
 """What diagrams are drawn with: boxes, arrows, and a sheet that puts them into one vector picture.
 
-Lines and text take the text colour of the page, and boxes are tinted with colours that show on light and on
+Lines and text take the text color of the page, and boxes are tinted with colors that show on light and on
 dark paper; what a box is also stands in it. Nothing has an id, so a page can show the same diagram twice. On
 the site, `book/_static/diagrams.js` lets readers zoom.
 """
@@ -14,7 +14,7 @@ Span = tuple[float, float]  # From left to right.
 Line = tuple[str, str]  # Of text: a bold part, then a plain one; each may be empty.
 
 TINTS = {  # Red, green and blue of borders; a box is filled with a little of the same.
-    "data": None,  # The colour of the text.
+    "data": None,  # The color of the text.
     "norm": (212, 92, 16),
     "attention": (0, 110, 209),
     "feed_forward": (43, 166, 115),
@@ -36,7 +36,7 @@ _STROKES = {  # Of arrows: width, and lengths drawn and left out.
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle with centred lines of text, each a bold and a plain part.
+    """A rectangle with centered lines of text, each a bold and a plain part.
 
     The kind "add" is a circle with a plus; a "frame" is drawn around other boxes, its text at the top left.
     """
@@ -61,7 +61,7 @@ class Box:
 
     @property
     def middle(self) -> Point:
-        """Its centre."""
+        """Its center."""
         return self.left + self.width / 2, self.top + self.height / 2
 
 
@@ -153,8 +153,8 @@ def text_lines(box: Box) -> Iterator[tuple[Point, str, str, str]]:
 
 
 def _draw_box(box: Box) -> str:
-    colour = TINTS[box.kind]
-    paint = "currentColor" if colour is None else "rgb({},{},{})".format(*colour)
+    color = TINTS[box.kind]
+    paint = "currentColor" if color is None else "rgb({},{},{})".format(*color)
     opacity = {"data": 0.07, "frame": 0, "add": 0}.get(box.kind, FILL_OPACITY)
     look = f'fill="{paint}" fill-opacity="{opacity}" stroke="{paint}"'
     if box.kind == "add":

@@ -1,6 +1,6 @@
-"""One matplotlib style for all charts, and its colours.
+"""One matplotlib style for all charts, and its colors.
 
-Colour is never the only cue: lines also differ by their dashes. In a notebook a chart is a picture on an
+Color is never the only cue: lines also differ by their dashes. In a notebook a chart is a picture on an
 opaque panel. On the site it is a vector without a background: its lines show on light and on dark pages, its
 ink is exchanged for the dark ones. Every chapter draws in this style.
 """
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 PANEL = "#FCFCFA"  # Background of every chart in a notebook; on the site, what is to look like the page.
 INK = "#1C1C1C"  # Text and axes.
 DARK = {INK: "#CED6DD", PANEL: "#121212"}  # What stands for the two on the site's dark pages.
-# Every colour for lines has a contrast of at least 3:1 against light and dark pages, and the first six stay
-# apart for readers with any of the three colour-vision deficiencies. The tests compute both.
+# Every color for lines has a contrast of at least 3:1 against light and dark pages, and the first six stay
+# apart for readers with any of the three color-vision deficiencies. The tests compute both.
 PALETTE = ("#3B68C8", "#D9730D", "#0F9D6A", "#C564B1", "#7645EC", "#7F5E1D", "#6B7280")
-SEQUENTIAL = "viridis"  # Its lightness grows evenly with the value, with or without colour vision.
+SEQUENTIAL = "viridis"  # Its lightness grows evenly with the value, with or without color vision.
 DENSE = 100  # More marks of one kind than these are pixels inside a vector.
 
 _DASHES = (
@@ -37,7 +37,7 @@ _DASHES = (
 def use_style(site: bool = False) -> None:
     """Set the style of all charts that follow in this process. A notebook's `setup` calls it.
 
-    Colour and dash go round together. Where single points matter, mark them: `plot(x, y, marker="o")`.
+    Color and dash go round together. Where single points matter, mark them: `plot(x, y, marker="o")`.
 
     Args:
         site: whether the notebook is executed for the site, which shows figures as `svg` draws them.

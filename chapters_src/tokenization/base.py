@@ -225,7 +225,7 @@ class UnitTokenizer(Tokenizer):
 
 
 class SubwordTokenizer(Tokenizer):
-    """A tokenizer that cuts a text into words, and each word into pieces without a look at its neighbours.
+    """A tokenizer that cuts a text into words, and each word into pieces without a look at its neighbors.
 
     Since words repeat, the pieces of a short word are kept once found: most of a text is then looked up, not
     computed. The cache changes the speed, never the result.

@@ -1,8 +1,8 @@
 r"""Byte-pair encoding on bytes, the tokenizer of the GPT family (chapter 03).
 
-*Training* starts with single bytes and merges, again and again, the pair of neighbours that is the most
+*Training* starts with single bytes and merges, again and again, the pair of neighbors that is the most
 frequent one. The list of merges, in the order learned, is the whole model. *Encoding* applies it to a new
-word: of all neighbours in the word, merge the pair that was learned first, until no pair is left that was
+word: of all neighbors in the word, merge the pair that was learned first, until no pair is left that was
 learned.
 
 Sources: Sennrich et al. 2016, https://arxiv.org/abs/1508.07909 (Algorithm 1: the merges); Radford et al.
@@ -110,7 +110,7 @@ def learn_merges(
 
 
 def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> list[str]:
-    """Merge neighbours in a word, the pair learned first before all others, until none is left.
+    """Merge neighbors in a word, the pair learned first before all others, until none is left.
 
     The word is a linked list, and for each pair the places where it can be merged are noted in advance; so
     every merge costs the same few steps, however long the word is. Searching the whole word again after
@@ -145,7 +145,7 @@ def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> li
         for here in places.pop(rank):
             there = following[here]
             if there == end or ranks.get((pieces[here], pieces[there])) != rank:
-                continue  # one of the two has been merged with another neighbour in the meantime
+                continue  # one of the two has been merged with another neighbor in the meantime
             pieces[here] += pieces[there]
             pieces[there] = None
             following[here] = after = following[there]

@@ -1,8 +1,8 @@
-"""How often each pair of neighbours stands in a corpus, kept right while pairs are merged (chapter 03).
+"""How often each pair of neighbors stands in a corpus, kept right while pairs are merged (chapter 03).
 
 Byte-pair encoding and WordPiece both learn by merging pairs, thousands of times. Counting all pairs again
 after each merge reads the whole corpus thousands of times. But a merge only touches the words that hold the
-merged pair, and in them only the neighbours of the place. So this class keeps, beside the counts, an index
+merged pair, and in them only the neighbors of the place. So this class keeps, beside the counts, an index
 from each pair to the words where it may stand.
 """
 
@@ -14,7 +14,7 @@ Pair = tuple[int, int]
 
 
 class PairCounts:
-    """Counted words as symbols, with the count of every pair of neighbours.
+    """Counted words as symbols, with the count of every pair of neighbors.
 
     Args:
         words: Each distinct word as ids of symbols, with its number of occurrences in the corpus.
@@ -42,7 +42,7 @@ class PairCounts:
         """Replace a pair by one symbol in all words, and bring the counts up to date.
 
         Args:
-            pair: The two neighbours to merge.
+            pair: The two neighbors to merge.
             merged: Id of the new symbol.
 
         Returns:

@@ -35,7 +35,7 @@ class UnigramTokenizer(SubwordTokenizer):
             holds them in the same form.
         special_tokens: Pieces that stand for an instruction, not for text. Their scores are not used for
             encoding.
-        unknown_token: Stands for characters that no piece begins with; neighbouring ones become one token.
+        unknown_token: Stands for characters that no piece begins with; neighboring ones become one token.
             It is a special token.
 
     Attributes:
@@ -103,7 +103,7 @@ class UnigramTokenizer(SubwordTokenizer):
         return WORD.findall(marked if marked.startswith(SPACE) else SPACE + marked) if text else []
 
     def segment(self, word: str) -> list[str]:
-        """Cut one word into its most probable pieces; neighbouring unknown characters stay together.
+        """Cut one word into its most probable pieces; neighboring unknown characters stay together.
 
         Args:
             word: A word with its "▁", as `words` gives it.
@@ -114,8 +114,8 @@ class UnigramTokenizer(SubwordTokenizer):
         best = best_segmentation(word, self._trie, self._scores, self._unknown_score)
         parts: list[str] = []
         for known, run in groupby(best, key=self._scores.__contains__):
-            neighbours = list(run)
-            parts += neighbours if known else ["".join(neighbours)]
+            neighbors = list(run)
+            parts += neighbors if known else ["".join(neighbors)]
         return parts
 
     def _pieces_of_word(self, word: str) -> list[str]:

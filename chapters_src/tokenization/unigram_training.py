@@ -3,7 +3,7 @@
 Byte-pair encoding and WordPiece grow a vocabulary. This one shrinks it: start with far more pieces than
 wanted, fit their probabilities, drop those that the corpus would miss the least, and repeat.
 
-The fitting is expectation-maximisation. E-step: with the present probabilities, count how often each piece
+The fitting is expectation-maximization. E-step: with the present probabilities, count how often each piece
 is used, averaged over all segmentations. M-step: the new probability of a piece is its share of these
 counts. Each round makes the corpus at least as probable as before.
 

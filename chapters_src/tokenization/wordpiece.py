@@ -8,7 +8,7 @@ two stand together than they would by chance,
 
     score(a, b) = count(a b) / (count(a) count(b)).
 
-If each symbol were drawn independently of its neighbours, then this is, up to a constant factor, by how
+If each symbol were drawn independently of its neighbors, then this is, up to a constant factor, by how
 much the corpus becomes more probable with each occurrence of the pair that is merged.
 
 Sources: Schuster and Nakajima 2012, https://research.google.com/pubs/archive/37842.pdf (training by
@@ -154,7 +154,7 @@ class WordPieceTokenizer(SubwordTokenizer):
     ) -> Self:
         """Learn pieces from a corpus.
 
-        The score favours symbols that are rare: two that occur once, and together, have the highest score
+        The score favors symbols that are rare: two that occur once, and together, have the highest score
         there is. `min_frequency` keeps such accidents out.
 
         Args:

@@ -20,7 +20,7 @@ LayerMemory = Tensor | tuple[Tensor, Tensor]  # States, or the keys and values t
 
 
 def make_norm(config: Config) -> nn.Module:
-    """Make the normalisation that a configuration names.
+    """Make the normalization that a configuration names.
 
     LayerNorm: Ba et al. (2016), https://arxiv.org/abs/1607.06450. RMSNorm: Zhang & Sennrich (2019),
     https://arxiv.org/abs/1910.07467.

@@ -31,7 +31,7 @@ def float_boat(depth, speed=1.0):
     Parameters
     ----------
     depth : float
-        Depth of the water in metres, which must be positive.
+        Depth of the water in meters, which must be positive.
     speed : float
         How fast the water moves below the boat.
 
@@ -254,7 +254,7 @@ def test_prose_of_one_docstring(docstring, expected):
 
 def test_descriptions_of_parameters_are_a_kind_of_their_own(toy):
     assert [p.text for p in docstrings.load(("toy",), kinds=("descriptions",))] == [
-        "Depth of the water in metres, which must be positive.",
+        "Depth of the water in meters, which must be positive.",
         "How fast the water moves below the boat.",
         "Whether the boat is still there afterwards.",
         "The name of the boat in capital letters.",

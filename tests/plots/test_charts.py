@@ -11,7 +11,7 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from colour_science import contrast, rgb
+from color_science import contrast, rgb
 from sklearn.metrics import confusion_matrix
 
 from chapters_src import plots
@@ -143,7 +143,7 @@ def test_confusions_are_shares_of_the_true_class(style):
     assert axes.yaxis_inverted()
 
 
-def test_numbers_in_cells_can_be_read_on_every_colour(style):
+def test_numbers_in_cells_can_be_read_on_every_color(style):
     counts = np.stack([np.arange(101), 100 - np.arange(101)])
     for first, second in counts.T[::5]:
         [axes] = plots.confusion_matrix([[first, second], [0, 100]], ["a", "b"]).axes

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from colour_science import PAGES, contrast, rgb
+from color_science import PAGES, contrast, rgb
 
 from chapters_src import plots
 from chapters_src.plots import token_chips
@@ -65,7 +65,7 @@ def chips(tokens):
 ROWS = {"words": ["Tokenizing", "text", "."], "BPE & Co": ["Token", "izing", "Ġtext", "."], "one": ["x"]}
 
 
-def test_a_figure_with_a_caption_and_a_labelled_list_for_each_row():
+def test_a_figure_with_a_caption_and_a_labeled_list_for_each_row():
     root = Tree(token_chips(ROWS, "One <sentence>.")._repr_html_()).root
     [figure] = root[2]
     assert figure[0] == "figure"
@@ -153,17 +153,17 @@ def backgrounds():
     styles = [chip[1]["style"] for chip in chips(["a", "b", "c"])]
     assert len(styles) == 3
     for style in styles:
-        *colour, alpha = map(float, re.search(r"background:rgba\(([^)]*)\)", style)[1].split(","))
+        *color, alpha = map(float, re.search(r"background:rgba\(([^)]*)\)", style)[1].split(","))
         *edge, _ = map(float, re.search(r"solid rgba\(([^)]*)\)", style)[1].split(","))
         assert "color:inherit" in style
-        yield np.array(colour) / 255, alpha, np.array(edge) / 255
+        yield np.array(color) / 255, alpha, np.array(edge) / 255
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_chips_read_on_light_and_dark_pages(page):
     ink, paper = map(rgb, PAGES[page])
-    for colour, alpha, _ in backgrounds():
-        assert contrast(ink, alpha * colour + (1 - alpha) * paper) >= 4.5
+    for color, alpha, _ in backgrounds():
+        assert contrast(ink, alpha * color + (1 - alpha) * paper) >= 4.5
 
 
 @pytest.mark.parametrize("page", ["site, light", "site, dark", "JupyterLab, dark"])
@@ -172,7 +172,7 @@ def test_borders_of_chips_are_seen(page):
         assert contrast(edge, rgb(PAGES[page][1])) >= 3
 
 
-def test_neighbours_differ():
+def test_neighbors_differ():
     styles = [chip[1]["style"] for chip in chips(list("abcdef"))]
     assert all(a != b for a, b in itertools.pairwise(styles))
 

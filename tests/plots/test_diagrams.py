@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
-from colour_science import PAGES, VISION, contrast, lab, linear, rgb
+from color_science import PAGES, VISION, contrast, lab, linear, rgb
 from torch import nn
 
 from chapters_src import plots
@@ -27,7 +27,7 @@ KINDS = {
 
 @pytest.fixture(params=KINDS)
 def kind(request):
-    """What to draw, and whether the normalisation is first."""
+    """What to draw, and whether the normalization is first."""
     return KINDS[request.param]
 
 
@@ -252,10 +252,10 @@ def test_each_circle_adds_the_stream_and_what_a_sublayer_made(sheet):
 def test_the_stream_passes_the_norms_of_the_layers_only_with_post_norm(kind, sheet):
     draw, norm_first = kind
     links = [endpoints(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "residual"]
-    normalised_sums = sum(source.kind == "add" and target.kind == "norm" for source, target in links)
+    normalized_sums = sum(source.kind == "add" and target.kind == "norm" for source, target in links)
     at_the_end = 2 if draw is diagrams.encoder_decoder else 0
     circles = sum(box.kind == "add" for box in sheet.boxes)
-    assert normalised_sums == (at_the_end if norm_first else circles)
+    assert normalized_sums == (at_the_end if norm_first else circles)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
@@ -440,7 +440,7 @@ def test_lines_of_arrows_start_at_their_box_and_end_at_their_head(sheet, root):
         assert points[-1] == pytest.approx(tuple(neck), abs=1e-3)
 
 
-def test_kinds_of_arrows_differ_by_more_than_colour():
+def test_kinds_of_arrows_differ_by_more_than_color():
     looks = list(drawing._STROKES.values())
     assert len({look.split("stroke-dasharray")[0] for look in looks}) == len(looks)
     assert "dasharray" in drawing._STROKES["memory"]
@@ -489,9 +489,9 @@ def test_two_drawings_are_the_same_text(kind):
     assert plots.diagrams is diagrams
 
 
-# Colours --------------------------------------------------------------------------------------------------
+# Colors --------------------------------------------------------------------------------------------------
 
-TINTED = {kind: np.array(colour) / 255 for kind, colour in drawing.TINTS.items() if colour}
+TINTED = {kind: np.array(color) / 255 for kind, color in drawing.TINTS.items() if color}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -510,16 +510,16 @@ def test_borders_are_seen(kind, page):
 
 @pytest.mark.parametrize("vision", VISION)
 def test_kinds_of_boxes_stay_apart(vision):
-    seen = {kind: lab(VISION[vision] @ linear(colour)) for kind, colour in TINTED.items()}
+    seen = {kind: lab(VISION[vision] @ linear(color)) for kind, color in TINTED.items()}
     for a, b in itertools.combinations(seen, 2):
         assert np.linalg.norm(seen[a] - seen[b]) > 20, (a, b)
 
 
-def test_the_svg_paints_with_these_colours(sheet, root):
+def test_the_svg_paints_with_these_colors(sheet, root):
     paints = {r.get("stroke") for r in root.iter(f"{SVG}rect")} | {
         t.get("fill") for t in root.iter(f"{SVG}text")
     }
-    tints = {"rgb({},{},{})".format(*colour) for colour in drawing.TINTS.values() if colour}
+    tints = {"rgb({},{},{})".format(*color) for color in drawing.TINTS.values() if color}
     assert "currentColor" in paints and paints <= tints | {"currentColor"}
     for r in root.iter(f"{SVG}rect"):
         assert float(r.get("fill-opacity")) <= drawing.FILL_OPACITY

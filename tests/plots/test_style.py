@@ -1,4 +1,4 @@
-"""Contrast and colour vision are computed, not looked at."""
+"""Contrast and color vision are computed, not looked at."""
 
 import io
 import itertools
@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from colour_science import VISION, contrast, lab, linear, rgb
+from color_science import VISION, contrast, lab, linear, rgb
 
 from chapters_src import plots
 
@@ -30,9 +30,9 @@ PAPERS = {"notebook": plots.PANEL, "light page": "#FFFFFF", "dark page": "#12121
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-@pytest.mark.parametrize("colour", plots.PALETTE)
-def test_lines_stand_out_everywhere(colour, paper):
-    assert contrast(rgb(colour), rgb(PAPERS[paper])) >= 3
+@pytest.mark.parametrize("color", plots.PALETTE)
+def test_lines_stand_out_everywhere(color, paper):
+    assert contrast(rgb(color), rgb(PAPERS[paper])) >= 3
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -46,21 +46,21 @@ def test_what_looks_like_the_page_does_so_in_the_dark():
 
 
 @pytest.mark.parametrize("vision", VISION)
-def test_the_first_six_colours_stay_apart(vision):
-    seen = [lab(VISION[vision] @ linear(rgb(colour))) for colour in plots.PALETTE[:6]]
+def test_the_first_six_colors_stay_apart(vision):
+    seen = [lab(VISION[vision] @ linear(rgb(color))) for color in plots.PALETTE[:6]]
     for a, b in itertools.combinations(range(6), 2):
         assert np.linalg.norm(seen[a] - seen[b]) > 20, (plots.PALETTE[a], plots.PALETTE[b])
 
 
 @pytest.mark.parametrize("vision", VISION)
-def test_the_colours_of_heatmaps_grow_lighter_evenly(vision):
+def test_the_colors_of_heatmaps_grow_lighter_evenly(vision):
     shown = matplotlib.colormaps[plots.SEQUENTIAL](np.linspace(0, 1, 32))[:, :3]
-    lightness = np.array([lab(VISION[vision] @ linear(colour))[0] for colour in shown])
+    lightness = np.array([lab(VISION[vision] @ linear(color))[0] for color in shown])
     assert (np.diff(lightness) > 0).all()
     assert lightness[-1] - lightness[0] > 60
 
 
-def test_lines_differ_by_more_than_colour(style):
+def test_lines_differ_by_more_than_color(style):
     _, axes = plt.subplots()
     lines = [axes.plot([0, 1], [0, i])[0] for i in range(len(plots.PALETTE))]
     assert [line.get_color() for line in lines] == list(plots.PALETTE)
@@ -119,11 +119,11 @@ def site_style(style):
 
 
 def paints(drawing: str) -> set[str]:
-    """The colours that a drawing names."""
-    return {colour.upper() for colour in re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", drawing)}
+    """The colors that a drawing names."""
+    return {color.upper() for color in re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", drawing)}
 
 
-def test_a_drawing_holds_only_colours_that_show_on_both_pages(site_style):
+def test_a_drawing_holds_only_colors_that_show_on_both_pages(site_style):
     """Ink is exchanged; black would vanish in the dark, and white in the light."""
     found = paints(plots.svg(many_kinds_of_charts()))
     assert plots.INK in found

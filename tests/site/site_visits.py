@@ -9,7 +9,7 @@ from playwright.sync_api import BrowserContext, Page
 from paths import HTML, NPM
 
 AXE = NPM / "node_modules" / "axe-core" / "axe.min.js"
-# The rules of axe-core that are asked: all of them; in the dark only those on colours, the rest is the same.
+# The rules of axe-core that are asked: all of them; in the dark only those on colors, the rest is the same.
 THEMES = {"light": None, "dark": ["color-contrast", "link-in-text-block"]}
 PHONES = (390, 360)  # CSS pixels: a common phone, and a narrow one
 NO_SITE = "(no site)"
@@ -85,8 +85,8 @@ class Visit:
     errors: list[str] = field(default_factory=list)
     undrawn_views: list[str] = field(default_factory=list)
     images_without_alt: list[str] = field(default_factory=list)
-    unset_maths: list[str] = field(default_factory=list)
-    num_maths: int = 0
+    unset_math: list[str] = field(default_factory=list)
+    num_math: int = 0
     too_wide: dict[int, list[str]] = field(default_factory=dict)
     violations: dict[str, list[dict]] = field(default_factory=dict)
     figures: dict[str | int, list[dict]] = field(default_factory=dict)  # by theme, and by width of a phone
@@ -99,8 +99,8 @@ def look_at(tab: Tab) -> Visit:
     page.evaluate("document.querySelectorAll('details').forEach(folded => folded.open = true)")
     found.undrawn_views = page.evaluate(UNDRAWN_VIEWS)
     found.images_without_alt = page.evaluate(IMAGES_WITHOUT_ALT)
-    found.num_maths = page.locator("main .math").count()
-    found.unset_maths = page.evaluate(UNSET_MATHS)
+    found.num_math = page.locator("main .math").count()
+    found.unset_math = page.evaluate(UNSET_MATH)
     page.add_script_tag(path=AXE)
     for theme, rules in THEMES.items():
         page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
@@ -117,9 +117,9 @@ UNDRAWN_VIEWS = """() => [...document.querySelectorAll('[id^="bertviz-"]')]
   .filter(view => !view.querySelector('svg line')).map(view => view.id)"""
 IMAGES_WITHOUT_ALT = """() => [...document.images].filter(image => !image.alt.trim())
   .map(image => image.outerHTML.slice(0, 200))"""
-UNSET_MATHS = """() => [...document.querySelectorAll('main .math')]
-  .filter(maths => !maths.querySelector('mjx-container') || maths.querySelector('mjx-merror'))
-  .map(maths => maths.textContent)"""
+UNSET_MATH = """() => [...document.querySelectorAll('main .math')]
+  .filter(math => !math.querySelector('mjx-container') || math.querySelector('mjx-merror'))
+  .map(math => math.textContent)"""
 RUN_AXE = """async rules => (await axe.run({resultTypes: ['violations'], preload: false,
                                         ...(rules && {runOnly: rules})})).violations
   .filter(rule => ['serious', 'critical'].includes(rule.impact))

@@ -32,8 +32,8 @@ def test_every_image_has_an_alternative_text(name, visit):
     assert visit("file", name).images_without_alt == []
 
 
-def test_all_maths_is_typeset(name, visit):
-    assert visit("file", name).unset_maths == []
+def test_all_math_is_typeset(name, visit):
+    assert visit("file", name).unset_math == []
 
 
 def test_all_attention_views_are_drawn(name, visit):
@@ -148,7 +148,7 @@ def test_a_visit_sees_what_is_wrong(open_tab):
     assert any("planted" in error for error in tab.errors)
     assert found.undrawn_views == ["bertviz-0"]
     assert len(found.images_without_alt) == 1
-    assert "an equation" in found.unset_maths
+    assert "an equation" in found.unset_math
     cards = {theme: found.figures[theme][0]["grounds"] for theme in THEMES}
     assert cards["light"] == [] and len(cards["dark"]) == 1
     assert found.figures["dark"][0]["seen"][0]["filter"] != "none"

@@ -275,7 +275,7 @@ STICKING_OUT = """() => {
 }"""
 
 
-def test_lines_and_text_take_the_colour_of_the_page(open_tab, theme):
+def test_lines_and_text_take_the_color_of_the_page(open_tab, theme):
     tab = open_tab("file", PAGE)
     tab.page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
     ink, text = tab.page.evaluate(INKS)

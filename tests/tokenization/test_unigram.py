@@ -122,7 +122,7 @@ def test_a_longer_piece_may_be_worse_than_an_unknown_character():
     assert UnigramTokenizer(pieces).segment("▁a") == ["▁", "a"]
 
 
-def test_neighbouring_unknown_characters_are_one_token():
+def test_neighboring_unknown_characters_are_one_token():
     pieces = [("<unk>", 0.0), ("▁", -1.0), ("a", -1.0)]
     tokenizer = UnigramTokenizer(pieces)
     assert tokenizer.tokenize("xyaz") == ["▁", "<unk>", "a", "<unk>"]
@@ -208,7 +208,7 @@ def test_shares_add_up():
     assert [sum(share) for share in shares] == pytest.approx([1.0] * 7)
 
 
-# ---- training: expectation-maximisation and pruning ----
+# ---- training: expectation-maximization and pruning ----
 
 
 def words_of(texts: list[str]) -> Counter[str]:

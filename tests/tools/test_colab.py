@@ -80,8 +80,8 @@ def test_claims_that_came_out_otherwise_are_found(monkeypatch, capsys):
     assert found.startswith("✗ ") and found.endswith("one is more than two")
 
 
-def test_reports_have_no_colours():
-    assert colab.without_colours("\x1b[0;31mNameError\x1b[0m: [1m") == "NameError: [1m"
+def test_reports_have_no_colors():
+    assert colab.without_colors("\x1b[0;31mNameError\x1b[0m: [1m") == "NameError: [1m"
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ The first notebook is [one](../notebooks/one.ipynb), and its end is [there](../n
 
 ## A section
 
-Maths: $x^2$.
+Math: $x^2$.
 """
 COLOPHON = """\
 # Colophon
@@ -126,7 +126,7 @@ class Copy:
         start = time.monotonic()
         process = self.start(*arguments, **environment)
         output, _ = process.communicate()
-        output = re.sub(r"\x1b\[[\d;]*m", "", output)  # IPython colours its errors everywhere
+        output = re.sub(r"\x1b\[[\d;]*m", "", output)  # IPython colors its errors everywhere
         return Run(process.returncode, output, time.monotonic() - start)
 
     def start(self, command: str = "book", *options: str, **environment: str) -> subprocess.Popen:

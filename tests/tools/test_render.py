@@ -145,4 +145,4 @@ def test_tables_of_versions_and_running_times(tmp_path, notebook, monkeypatch):
     versions = (tmp_path / "generated" / "versions.md").read_text()
     for package in ("torch", "jupyter-book", "nbmake"):
         assert f"| {package} | {metadata.version(package)} | " in versions
-    assert "|  |" not in versions, "a package without a licence"
+    assert "|  |" not in versions, "a package without a license"

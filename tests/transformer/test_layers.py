@@ -95,9 +95,9 @@ def test_a_layer_with_cross_attention_is_pytorchs_of_a_decoder(norm_first, activ
 
 
 def layer_norm(x, weight, bias, epsilon):
-    """Ba et al. (2016), equation 3: centred, and divided by the root of the mean square."""
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + epsilon).sqrt() * weight + bias
+    """Ba et al. (2016), equation 3: centered, and divided by the root of the mean square."""
+    centered = x - x.mean(-1, keepdim=True)
+    return centered / (centered.square().mean(-1, keepdim=True) + epsilon).sqrt() * weight + bias
 
 
 def rms_norm(x, weight, epsilon):

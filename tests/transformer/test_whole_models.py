@@ -84,7 +84,7 @@ def test_an_encoder_decoder_is_that_of_pytorch(norm_first):
         if norm_first:
             there.norm.load_state_dict(here.norm.state_dict())
         else:
-            there.norm = None  # PyTorch normalises once more; the paper's post-norm model does not
+            there.norm = None  # PyTorch normalizes once more; the paper's post-norm model does not
     source, source_mask = padded(ROWS)
     target, target_mask = padded(ROWS[::-1])
     blocked = source_mask == 0
@@ -157,7 +157,7 @@ def test_a_decoder_without_positions_still_tells_the_order():
     model, ids = decoder(positions="none"), torch.tensor([[1, 2, 3]])
     swapped = torch.tensor([[2, 1, 3]])
     difference = model(ids, all_ones(ids))[:, 2] - model(swapped, all_ones(ids))[:, 2]
-    assert difference.abs().max() > 0.01  # what its neighbours saw differs
+    assert difference.abs().max() > 0.01  # what its neighbors saw differs
 
 
 def test_the_encoder_reaches_the_target_through_cross_attention():

@@ -39,7 +39,7 @@
   document.addEventListener("click", (event) => {
     if (touched) pointAt(document.elementFromPoint(event.clientX, event.clientY));
   });
-  // Two taps on a colour box are a double click, and not a wish to zoom.
+  // Two taps on a color box are a double click, and not a wish to zoom.
   const style = document.createElement("style");
   style.textContent = '[id^="bertviz-"] svg { touch-action: manipulation; }';
   document.head.append(style);

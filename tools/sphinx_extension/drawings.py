@@ -60,7 +60,7 @@ class ShowInBothThemes(SphinxTransform):
 def in_the_dark(text: str) -> str:
     """A drawing with the ink of dark pages."""
     inks = {light.lower(): dark.lower() for light, dark in DARK.items()}
-    return re.sub(r"#[0-9a-f]{6}\b", lambda colour: inks.get(colour[0].lower(), colour[0]), text, flags=re.I)
+    return re.sub(r"#[0-9a-f]{6}\b", lambda color: inks.get(color[0].lower(), color[0]), text, flags=re.I)
 
 
 def widths(text: str) -> tuple[int, int]:

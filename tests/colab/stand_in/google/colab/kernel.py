@@ -1,4 +1,4 @@
-"""The kernel of a Colab session: libraries recognise Colab by the name of its shell."""
+"""The kernel of a Colab session: libraries recognize Colab by the name of its shell."""
 
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.zmqshell import ZMQInteractiveShell

@@ -62,10 +62,10 @@ def test_the_theme_switches_and_stays(open_tab, scheme):
     assert theme() == "dark"
 
 
-def test_maths_is_typeset(visit):
+def test_math_is_typeset(visit):
     """On a page that has some; that no page has any left over is tested with the pages."""
     found = visit("file", "notebooks/attention_view.html")
-    assert found.num_maths > 0 and found.unset_maths == []
+    assert found.num_math > 0 and found.unset_math == []
 
 
 def test_every_local_link_leads_somewhere(site):
@@ -90,7 +90,7 @@ def pages_of(site: Path) -> list[Path]:
     return [(site / name).resolve() for name in [*page_names(), "index.html"]]
 
 
-# --- The attention view. A line is a weight: from a token on the left to one on the right, coloured by head.
+# --- The attention view. A line is a weight: from a token on the left to one on the right, colored by head.
 
 
 class View:
@@ -102,7 +102,7 @@ class View:
         self.root.scroll_into_view_if_needed()
         expect(self.root.locator("svg")).to_be_visible()
         self.menu = self.root.locator("select#layer")
-        self.colours = self.root.locator("svg > g:last-child > rect")
+        self.colors = self.root.locator("svg > g:last-child > rect")
 
     def lines(self) -> list[tuple[int, int, int, float]]:
         """Head, left token, right token and opacity of every line that can be seen."""
@@ -150,17 +150,17 @@ def test_pointing_at_a_token_leaves_only_its_lines(view):
     assert view.lines() == before
 
 
-def test_clicking_a_colour_box_switches_its_head(view):
+def test_clicking_a_color_box_switches_its_head(view):
     before = view.lines()
-    assert view.colours.count() == 12
-    view.colours.nth(0).click()
+    assert view.colors.count() == 12
+    view.colors.nth(0).click()
     assert view.heads() == {0, 1}
-    view.colours.nth(0).click()
+    view.colors.nth(0).click()
     assert view.lines() == before
 
 
-def test_double_clicking_a_colour_box_leaves_only_its_head(view):
-    view.colours.nth(5).dblclick()
+def test_double_clicking_a_color_box_leaves_only_its_head(view):
+    view.colors.nth(5).dblclick()
     assert view.heads() == {5}
 
 
@@ -267,18 +267,18 @@ def test_the_head_views_of_chapter_07_react(hand, number):
     asked = texts[3]
     hand.point_at(view.token(asked))
     assert {left for _, left, _, _ in view.lines()} == {texts.index(asked)}
-    hand.click(view.colours.nth(7))
+    hand.click(view.colors.nth(7))
     assert len(view.heads()) == 2
-    hand.click(view.colours.nth(7))
+    hand.click(view.colors.nth(7))
     hand.leave()
     assert view.lines() == before
 
 
-def test_two_taps_on_a_colour_box_leave_only_its_head(finger):
+def test_two_taps_on_a_color_box_leave_only_its_head(finger):
     view = View(finger.tab, PATRICK)
     expect(view.root.locator("svg")).to_have_css("touch-action", "manipulation")  # no zooming instead
     for head in (5, 1):
-        box = view.colours.nth(head).bounding_box()
+        box = view.colors.nth(head).bounding_box()
         for _ in range(2):
             finger.tab.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         assert view.heads() == {head}

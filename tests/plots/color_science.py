@@ -1,4 +1,4 @@
-"""What the eye makes of colours: contrast, lightness and the three colour-vision deficiencies, computed."""
+"""What the eye makes of colors: contrast, lightness and the three color-vision deficiencies, computed."""
 
 import matplotlib
 import numpy as np
@@ -36,9 +36,9 @@ PAGES = {
 }
 
 
-def rgb(colour):
+def rgb(color):
     """Give red, green and blue from 0 to 1, as displayed."""
-    return np.array(matplotlib.colors.to_rgb(colour))
+    return np.array(matplotlib.colors.to_rgb(color))
 
 
 def linear(shown):
@@ -47,7 +47,7 @@ def linear(shown):
 
 def contrast(a, b):
     """Give the contrast ratio of WCAG 2.1, https://www.w3.org/TR/WCAG21/#dfn-contrast-ratio."""
-    dark, light = sorted(float(TO_XYZ[1] @ linear(colour)) for colour in (a, b))
+    dark, light = sorted(float(TO_XYZ[1] @ linear(color)) for color in (a, b))
     return (light + 0.05) / (dark + 0.05)
 
 
