@@ -260,9 +260,9 @@ words than any training sentence. The dictionary translates word by word.
 
 ## What it cannot do
 
-It knows some hundred words and the rules of one small grammar, and it gives every sentence a German that
-looks like that grammar's. It does not notice what it does not know: names, other words, idioms and other
-constructions are translated into something else, fluently. Scores on sentences of a grammar cannot be
+It knows some hundred words and the rules of one small grammar, and it refuses no sentence:
+names, other words, idioms and other constructions become wrong German, or pieces of words that are no words.
+Sentences longer than those of its training lose clauses. Scores on sentences of a grammar cannot be
 compared with those on natural text. Do not use it to translate. The sentences are under CC BY 4.0, the
 weights under Apache-2.0, like the text and the code of this book.
 """
