@@ -33,6 +33,7 @@ STARTS = 3  # times that a kernel may try to start
 ROOM = 3 << 30  # bytes of memory for each notebook that runs beside another
 KERNEL_STARTUP = ROOT / "tools" / "kernel_startup"
 STEP_PROGRAM = ROOT / "tools" / "training_step.py"
+HARVEST = "from chapters_src.data import docstrings, summaries; summaries.load(); docstrings.load()"
 
 
 class NotebookFailed(Exception):
@@ -90,12 +91,24 @@ def execute_changed(
         say("notebooks: nothing changed, nothing executed")
         return []
     stale.sort(key=lambda notebook: _expected_seconds(notebook, folder), reverse=True)
+    _harvest_once(stale, say)
     step_seconds = _step_seconds()
     say(f"notebooks: executing {len(stale)} of {len(everything)}; a training step takes {step_seconds:.2f} s")
     failures = _run_all([Run(notebook, keys[notebook], folder, step_seconds) for notebook in stale], say)
     if failures:
         raise NotebookFailed("\n".join(failures))
     return sorted(notebook.stem for notebook in stale)
+
+
+def _harvest_once(chosen: Iterable[Path], say: Callable) -> None:
+    """Read the docstrings of the installed packages into the cache, if a notebook is going to.
+
+    That takes a minute or two, once for each computer, and would count for whichever notebook comes first.
+    """
+    if any(re.search(r"\b(docstrings|summaries)\.load\(", n.read_text(encoding="utf-8")) for n in chosen):
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-c", HARVEST], cwd=ROOT, check=True)
+        say(f"notebooks: the docstrings were read in {time.monotonic() - began:.0f} s")
 
 
 def num_threads(notebook: Path) -> int:
