@@ -29,6 +29,8 @@ JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `py
 STAMP = BUILD / "rendered"
 # Links to a module of the package: on a code host they open the file, on the site the rendered source page.
 MODULE_LINK = re.compile(r"\]\(\.\./chapters_src/([\w/]+?)(?:/__init__)?\.py\)")
+# Links to files that have no page on the site, recipes and cards: there they are plain text.
+FILE_LINK = re.compile(r"\[([^\]]*)\]\(\.\./(?:recipes/\w+\.py|chapters_src/\w+/\w+\.md)\)")
 # Links that lead nowhere while the repository has no address: to Colab, in a paragraph of its own; others.
 COLAB_PARAGRAPH = re.compile(rf"(?m)^\[[^]\n]*\]\({re.escape(address.COLAB)}OWNER/[^)\n]*\)\n+")
 DEAD_LINK = re.compile(rf"\[([^]\n]*)\]\({re.escape(address.PLACEHOLDER)}[^)\n]*\)")
@@ -100,11 +102,13 @@ def lay_out(target: Path) -> None:
 def as_on_site(text: str) -> str:
     """A text as the site shows it.
 
-    Links to modules of the package lead to their rendered source pages. While the repository has no address,
+    Links to modules of the package lead to their rendered source pages, and those to recipes and cards are
+    plain text, since these have no page. While the repository has no address,
     links to it are plain text, and those to Colab are left out.
     """
     if not address.has_address():
         text = DEAD_LINK.sub(r"\1", COLAB_PARAGRAPH.sub("", text))
+    text = FILE_LINK.sub(r"\1", text)
     return MODULE_LINK.sub(lambda match: f"](../source/{match[1].replace('/', '-')}.md)", text)
 
 
