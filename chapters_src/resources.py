@@ -302,6 +302,7 @@ CHECKPOINTS = {"encoder": Source(_encoder, _DISTILBERT)}
 DATA_SETS = {"emotions": Source(_emotions, _EMOTION)}
 GENERATED = {  # On the spot; the same with either choice.
     "docstrings": "chapters_src.data.docstrings.load()",
+    "entities": "chapters_src.data.entities.load()",
     "summaries": "chapters_src.data.summaries.load()",
 }
 

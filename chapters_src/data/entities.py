@@ -5,7 +5,7 @@ edit them: `[Ada Moreno](PER) filed a bug from [Lisbon](LOC).` Read, a sentence 
 is the offsets of its first character and of the one behind its last, and a label. Between those and the
 labels of tokens, as a token classifier needs them, `bio_labels` and `entities_of` translate.
 
-What the sentences are, what counts as an entity, how well trivial rules do, the licence and the limits stand
+What the sentences are, what counts as an entity, how well trivial rules do, the license and the limits stand
 in their card, `entities.md`, beside this file.
 """
 
@@ -17,7 +17,10 @@ from typing import NamedTuple
 from chapters_src import resources
 
 LABELS = ("PER", "ORG", "LOC", "MISC", "PACKAGE")
-BIO_LABELS = ("O", *(f"{place}-{label}" for label in LABELS for place in "BI"))  # Ids 0 to 10 of a classifier.
+BIO_LABELS = (
+    "O",
+    *(f"{place}-{label}" for label in LABELS for place in "BI"),
+)  # By the ids of a classifier.
 SPLITS = ("train", "validation", "test")
 
 _MARK = re.compile(r"\[([^][]*)\]\(([^()]*)\)")
@@ -70,8 +73,8 @@ def _read(path: Path) -> list[Sentence]:
             sentences.append(parse(line))
         except ValueError as error:
             raise resources.ResourceError(
-                f"{path}, line {number}: {error}. Mend the line if you have edited it; else get the file anew "
-                "from this book's repository, or install the package again."
+                f"{path}, line {number}: {error}. Mend the line if you have edited it; else get the file "
+                "anew from this book's repository, or install the package again."
             ) from None
     return sentences
 
@@ -113,15 +116,13 @@ def _check(sentence: Sentence) -> None:
             f"a square bracket belongs to no mark, or marks are nested, at {bracket[0]!r}; "
             "a mark is [name](LABEL), and square brackets stand for nothing else"
         )
-    if "  " in text or text != text.strip():
-        raise ValueError(f"a space too many, or a tab, in {text!r}")
     for (start, end, _), name in zip(sentence.entities, sentence.names, strict=True):
         if not name or name != name.strip():
             raise ValueError(f"the name {name!r} is empty, or has a space at an end: put it outside the mark")
-        if text[max(start - 1, 0) : start + 1].isalnum() and start or text[end - 1 : end + 1].isalnum() and (
-            end < len(text)
-        ):
-            raise ValueError(f"the name {name!r} is cut out of a word; mark whole words")
+        if re.search(r"\w$", text[:start]) or re.match(r"\w", text[end:]):
+            raise ValueError(f"the name {name!r} is cut out of a word: mark whole words")
+    if re.search(r"^\s|\s\s|[^\S ]|\s$", text):
+        raise ValueError(f"a space too many, or a tab, in {text!r}")
 
 
 def bio_labels(
@@ -198,18 +199,18 @@ def capitalized(text: str, label: str) -> tuple[Entity, ...]:
     Returns:
         The names, from left to right.
     """
-    words = [word for word in _WORD.finditer(text)]
+    words = list(_WORD.finditer(text))
     runs: list[Entity] = []
     for word in words:
-        if not word[0][0].isupper() or word[0] == "I" or word[0].startswith(("I'", "I’")):
-            continue
         name = re.sub("['’]s$", "", word[0])
         start, end = word.start(), word.start() + len(name)
+        if not name[0].isupper() or re.fullmatch("I(['’].*)?", name):
+            continue
         if runs and text[runs[-1].end : start] == " ":
             runs[-1] = runs[-1]._replace(end=end)
         else:
             runs.append(Entity(start, end, label))
-    if runs and runs[0].start == 0 and runs[0].end <= words[0].end():
+    if runs and runs[0].start == words[0].start() and runs[0].end <= words[0].end():
         del runs[0]
     return tuple(runs)
 
