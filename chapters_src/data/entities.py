@@ -173,6 +173,8 @@ def entities_of(labels: Sequence[str | None], offsets: Sequence[tuple[int, int]]
     Raises:
         ValueError: labels and offsets differ in number, or a label is none of `BIO_LABELS`.
     """
+    if len(labels) != len(offsets):
+        raise ValueError(f"{len(labels)} labels for the offsets of {len(offsets)} tokens")
     entities: list[Entity] = []
     previous = "O"
     for label, (start, end) in zip(labels, offsets, strict=True):
