@@ -141,7 +141,7 @@ def test_an_unknown_label_of_a_token(label):
 
 
 def test_a_label_for_each_token():
-    with pytest.raises(ValueError, match="^1 labels for the offsets of 2 tokens"):
+    with pytest.raises(ValueError, match=r"^1 labels for the offsets of 2 tokens"):
         entities_of(["O"], [(0, 1), (1, 2)])
 
 
