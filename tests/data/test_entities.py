@@ -197,7 +197,7 @@ def test_the_rule_of_capitals(text, names):
 
 def test_looking_names_up():
     names = {"York": "LOC", "New York": "LOC", "New York Opera": "ORG", "C++": "MISC"}
-    text = "The New York Opera left New York for York with a Yorkshire terrier and C++."
+    text = "The New York Opera left New York for York with a Yorkshire terrier, an EastYork map and C++."
     found = entities.looked_up(text, names)
     assert Sentence(text, found).names == ("New York Opera", "New York", "York", "C++")
     assert [entity.label for entity in found] == ["ORG", "LOC", "LOC", "MISC"]
