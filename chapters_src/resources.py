@@ -459,6 +459,7 @@ GENERATED = {  # On the spot; the same with either choice.
     "digits": "sklearn.datasets.load_digits()",
     "docstrings": "chapters_src.data.docstrings.load()",
     "english-german": "chapters_src.data.english_german.load()",
+    "entities": "chapters_src.data.entities.load()",
     "summaries": "chapters_src.data.summaries.load()",
 }
 
