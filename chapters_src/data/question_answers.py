@@ -35,7 +35,7 @@ _WHOLE = r"(?<!\w)(?<!\d[.,:]){}(?!\w|[.,:]\d)"  # Not within a word, nor within
 _KIND = re.compile(r"\b(who|whom|whose|what|when|where|how many|how much|which|why|how)\b", re.IGNORECASE)
 _NUMBER = re.compile(
     r"\b(?:\d+(?:[.,:]\d+)*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen"
-    r"|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|ninety|hundred)\b",
+    r"|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|ninety|hundred)(?:-\w+)?\b",
     re.IGNORECASE,
 )
 
@@ -82,7 +82,9 @@ def load_unanswerable() -> dict[str, list[Question]]:
         if head := _HEAD.fullmatch(line):
             name = head[1]
             if name not in contexts:
-                raise _damaged(path, number, f"no paragraph is called {name!r}", "name one of the three splits")
+                raise _damaged(
+                    path, number, f"no paragraph is called {name!r}", "name one of the three splits"
+                )
         elif line.startswith("! ") and line.endswith("?") and name:
             split, context = contexts[name]
             questions[split].append(Question(name, context, line[2:], "", 0, 0))
@@ -153,8 +155,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _damaged(path: Path, number: int, problem: str, way_out: str) -> resources.ResourceError:
     return resources.ResourceError(
-        f"{path}, line {number}: {problem}; {way_out}. If you have not edited the file, get it anew from this "
-        "book's repository, or install the package again."
+        f"{path}, line {number}: {problem}; {way_out}. If you have not edited the file, get it anew from "
+        "this book's repository, or install the package again."
     )
 
 
@@ -181,7 +183,9 @@ def _answered(name: str, context: str, question: str, line: str) -> Question:
             f"the answer {answer!r} stands in {name!r} {len(starts)} times", 'say which: "=1 ", "=2 " ...'
         )
     if not 1 <= int(place or 1) <= len(starts):
-        raise _BadLine(f"there is no occurrence {place} of {answer!r} in {name!r}", f"the last is {len(starts)}")
+        raise _BadLine(
+            f"there is no occurrence {place} of {answer!r} in {name!r}", f"the last is {len(starts)}"
+        )
     start = starts[int(place or 1) - 1]
     return Question(name, context, question, answer, start, start + len(answer))
 
@@ -222,6 +226,26 @@ def first_capitals(context: str, question: str) -> str:
     runs = [match[0] for match in re.finditer(r"\b[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*", sentence)]
     later = [run for run in runs if not sentence.startswith(run)]
     return next(iter(later or runs), "")
+
+
+def by_kind(context: str, question: str) -> str:
+    """Answer with words of the likeliest sentence that suit the kind of the question: the best baseline.
+
+    Args:
+        context: a paragraph.
+        question: about it.
+
+    Returns:
+        Words with capitals for *who* and *where*, a number for *how many*, *how much* and *when*, and the
+        whole sentence for everything else, or if it has none of these.
+    """
+    sentence = likeliest_sentence(context, question)
+    asked = kind(question)
+    if asked in ("who", "where"):
+        return first_capitals(sentence, question) or sentence
+    if asked in ("how many", "how much", "when"):
+        return nearest_number(sentence, question) or sentence
+    return sentence
 
 
 def likeliest_sentence(context: str, question: str) -> str:
@@ -265,20 +289,25 @@ _DEFAULT_FORMS = (
     "Which value does {} have unless one is given?",
     "What is {} if nothing is passed for it?",
 )
-_TYPE_FORMS = ("What type is {}?", "What type does {} have?", "Of what type is {}?", "What does {} have to be?")
+_TYPE_FORMS = (
+    "What type is {}?",
+    "What type does {} have?",
+    "Of what type is {}?",
+    "What does {} have to be?",
+)
 _CHOICE_FORMS = ("Which values may {} have?", "What can be chosen for {}?", "What are the choices for {}?")
 
 _SECTION = re.compile(r"(?:other |keyword )?(?:parameters|args|arguments):?", re.IGNORECASE)
-_NUMPY_ENTRY = re.compile(r"(?P<name>\*{0,2}\w+) ?: ?(?P<type>\S.*)")
-_GOOGLE_ENTRY = re.compile(r"(?P<name>\*{0,2}\w+) ?\((?P<type>(?:[^()]|\([^()]*\))+)\): ?(?P<text>.*)")
+_NUMPY_ENTRY = re.compile(r"\*{0,2}(?P<name>\w+) ?: ?(?P<type>\S.*)")
+_GOOGLE_ENTRY = re.compile(r"\*{0,2}(?P<name>\w+) ?\((?P<type>(?:[^()]|\([^()]*\))+)\): ?(?P<text>.*)")
 _LITERAL = r"None|True|False|-?\d+(?:\.\d+)?(?:e-?\d+)?|'[^']*'|\"[^\"]*\"|\(\)|\[\]|\{\}"
 _HEADER_DEFAULT = re.compile(
     rf"\b(?:defaults? to|default is|default:|default=|default) *(?P<value>{_LITERAL}|\([^()]*\)|[\w.+-]*\w)$"
 )
 _TEXT_DEFAULT = re.compile(
-    r"\b[Dd]efaults?(?: value)?(?: is| to|:|=) *(?P<value>{})(?=[.,;)]*(?: |$))".format(_LITERAL)
+    rf"\b[Dd]efaults?(?: value)?(?: is| to|:|=) *(?P<value>{_LITERAL})(?=[.,;)]*(?: |$))"
 )
-_OPTIONAL = re.compile(r",? *(?:\(?optional\)?|\(?default\b.*|keyword[- ]only)$")
+_OPTIONAL = re.compile(r",? *\(?\b(?:optional|defaults?|keyword[- ]only)\b.*")
 _NOT_PLAIN = re.compile(r":math:|::|\\|\$|\||>>>|://|\.\. |%\(|[^\x20-\x7e]")
 
 
@@ -286,14 +315,14 @@ class _Parameter(NamedTuple):
     name: str
     type: str
     text: str  # Name, type and description as one line.
-    kind_end: int  # Where in that line the type ends, and with it the header.
+    type_end: int  # Where in that line the type ends.
 
 
 def load_parameters(packages: Sequence[str] = docstrings.PACKAGES) -> dict[str, list[Question]]:
-    """Make questions from the documentation of parameters: distant supervision, right by rule.
+    """Make questions from the documentation of parameters: distant supervision.
 
-    A context is what a docstring says about one or several parameters in a row; the questions are for the
-    default, the type and the choices of one of them. The first call for a package parses its source; later
+    A context is what a docstring says about one or several parameters in a row. For each of them there is one
+    question, for its default, its type or its choices. The first call for a package parses its source; later
     calls read the cache. The same installed versions and the same rules give the same questions.
 
     Args:
@@ -386,7 +415,11 @@ def _entries(lines: list[str], outer: int, underlined: bool) -> Iterator[_Parame
         if line.strip() and (_indent(line) < indent or re.fullmatch(r" *-{3,}", line)):
             return
         entry = (_NUMPY_ENTRY if underlined else _GOOGLE_ENTRY).fullmatch(line.strip())
-        if not entry or _indent(line) > indent or set("".join(lines[number + 1 : number + 2]).strip()) == {"-"}:
+        if (
+            not entry
+            or _indent(line) > indent
+            or set("".join(lines[number + 1 : number + 2]).strip()) == {"-"}
+        ):
             continue
         below = []
         for deeper in lines[number + 1 :]:  # The first paragraph of the description.
@@ -403,20 +436,23 @@ def _indent(line: str) -> int:
 
 
 def _parameter(entry: dict[str, str], below: list[str]) -> _Parameter | None:
-    name, kind_text = (_plain(entry[part]) for part in ("name", "type"))
+    name, type_ = (_plain(entry[part]) for part in ("name", "type"))
     description = _plain(" ".join([entry.get("text", ""), *below]))
-    head = f"{name} ({kind_text})" if "text" in entry else f"{name} : {kind_text}"
-    text = f"{head}: {description}" if "text" in entry else f"{head}. {description}"
-    words = len(description.split())
-    if words < 3 or words > 2 * _LONGEST or description[-1] == ":" or _NOT_PLAIN.search(text):
+    start = f"{name} (" if "text" in entry else f"{name} : "
+    text = f"{start}{type_}{'): ' if 'text' in entry else '. '}{description}"
+    if (
+        not 3 <= len(description.split()) <= 2 * _LONGEST
+        or description.endswith(":")
+        or _NOT_PLAIN.search(text)
+    ):
         return None
-    return _Parameter(name, kind_text, text, len(head) - ("text" in entry))
+    return _Parameter(name, type_, text, len(start) + len(type_))
 
 
 def _plain(text: str) -> str:
-    """Remove inline markup: quotes of code, stars of emphasis, roles, brackets of links."""
+    """Remove inline markup: quotes of code, stars of emphasis, roles, links, footnotes."""
     text = re.sub(r":[\w:+-]+:`[~!]?([^`<]+?)(?: *<[^`>]*>)?`|\[`~?([^`]+)`\](?:\([^)]*\))?", r"\1\2", text)
-    text = re.sub(r"`+", "", text)
+    text = re.sub(r"`~?| ?\[\w+\]_", "", text)
     return re.sub(r"\s+", " ", re.sub(r"\*+(?=\w)|(?<=\w)\*+", "", text)).strip(" ,")
 
 
@@ -434,29 +470,31 @@ def _groups(parameters: Iterable[_Parameter]) -> Iterator[list[_Parameter]]:
 
 
 def _questions(module: str, group: list[_Parameter]) -> Iterator[Question]:
+    """Ask for one thing about each parameter. What, and in which words, hangs on the text alone."""
     context, offset = "\n".join(parameter.text for parameter in group), 0
     for parameter in group:
-        for forms, start, end in _spans(parameter):
+        draw = zlib.crc32(f"{parameter.text}{len(context)}".encode())
+        spans = [span for span in _spans(parameter) if _is_short(parameter.text[span[1] : span[2]])]
+        if spans:
+            forms, start, end = spans[draw % len(spans)]
+            question = forms[draw // len(spans) % len(forms)].format(parameter.name)
             answer = parameter.text[start:end]
-            if len(answer.split()) <= _LONGEST_ANSWER:
-                form = forms[zlib.crc32(f"{context}{parameter.name}".encode()) % len(forms)]
-                question = form.format(parameter.name.lstrip("*"))
-                yield Question(module, context, question, answer, offset + start, offset + end)
+            yield Question(module, context, question, answer, offset + start, offset + end)
         offset += len(parameter.text) + 1
+
+
+def _is_short(answer: str) -> bool:
+    return 1 <= len(answer.split()) <= _LONGEST_ANSWER
 
 
 def _spans(parameter: _Parameter) -> Iterator[tuple[tuple[str, ...], int, int]]:
     """Yield ways to ask for something of a parameter, and where in its text the answer is."""
-    start = parameter.kind_end - len(parameter.type)
-    default = _HEADER_DEFAULT.search(parameter.text[: parameter.kind_end], start)
-    in_text = [match for match in _TEXT_DEFAULT.finditer(parameter.text, parameter.kind_end)]
-    if default and not in_text:
-        yield _DEFAULT_FORMS, *default.span("value")
-    elif len(in_text) == 1 and not default:
-        yield _DEFAULT_FORMS, *in_text[0].span("value")
-    kind_text = parameter.type
-    while shorter := _OPTIONAL.search(kind_text):
-        kind_text = kind_text[: shorter.start()].rstrip(" ,")
-    if kind_text:
-        choice = re.fullmatch(r"\{[^{}]*\}", kind_text)
-        yield _CHOICE_FORMS if choice else _TYPE_FORMS, start, start + len(kind_text)
+    start = parameter.type_end - len(parameter.type)
+    stated = _HEADER_DEFAULT.search(parameter.text[: parameter.type_end], start)
+    defaults = [*filter(None, [stated]), *_TEXT_DEFAULT.finditer(parameter.text, parameter.type_end)]
+    if len({match["value"] for match in defaults}) == 1:
+        yield _DEFAULT_FORMS, *defaults[0].span("value")
+    optional = _OPTIONAL.search(parameter.type)
+    only_type = (parameter.type[: optional.start()] if optional else parameter.type).rstrip(" ,")
+    forms = _CHOICE_FORMS if re.fullmatch(r"\{[^{}]*\}", only_type) else _TYPE_FORMS
+    yield forms, start, start + len(only_type)
