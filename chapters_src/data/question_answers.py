@@ -308,7 +308,7 @@ _TEXT_DEFAULT = re.compile(
     rf"\b[Dd]efaults?(?: value)?(?: is| to|:|=) *(?P<value>{_LITERAL})(?=[.,;)]*(?: |$))"
 )
 _OPTIONAL = re.compile(r",? *\(?\b(?:optional|defaults?|keyword[- ]only)\b.*")
-_NOT_PLAIN = re.compile(r":math:|::|\\|\$|\||>>>|://|\.\. |%\(|[^\x20-\x7e]")
+_NOT_PLAIN = re.compile(r"::|\\|\$|\||>>>|://|\.\. |%\(|[^\x20-\x7e]")
 
 
 class _Parameter(NamedTuple):
