@@ -303,6 +303,7 @@ DATA_SETS = {"emotions": Source(_emotions, _EMOTION)}
 GENERATED = {  # On the spot; the same with either choice.
     "docstrings": "chapters_src.data.docstrings.load()",
     "summaries": "chapters_src.data.summaries.load()",
+    "question-answers": "chapters_src.data.question_answers.load()",
 }
 
 
