@@ -461,6 +461,7 @@ GENERATED = {  # On the spot; the same with either choice.
     "english-german": "chapters_src.data.english_german.load()",
     "entities": "chapters_src.data.entities.load()",
     "summaries": "chapters_src.data.summaries.load()",
+    "question-answers": "chapters_src.data.question_answers.load()",
 }
 
 

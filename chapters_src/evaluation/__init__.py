@@ -1,12 +1,14 @@
 """How good is a model, and how sure can we be of it? Scores, calibration, and the bootstrap.
 
 Scores come from scikit-learn and sacrebleu, and intervals from SciPy, wherever they have them. What stands
-here is what they lack: the loss of each example, calibration over all classes, ROUGE, and scores fast enough
-to be computed on thousands of drawn test sets. Chapters 04, 05, 09, 10, 12 and 14 use it.
+here is what they lack: the loss of each example, calibration over all classes, ROUGE, the scores of
+answers, and scores fast enough to be computed on thousands of drawn test sets. Chapters 01, 04, 05, 09, 10,
+12 and 14 use it.
 
 Arrays may be NumPy arrays, lists or PyTorch tensors on any device. N is the number of examples.
 """
 
+from chapters_src.evaluation.answers import answer_scores, answer_tokens, exact_match, token_f1
 from chapters_src.evaluation.bleu import bleu, bleu_of_statistics, bleu_statistics, chrf
 from chapters_src.evaluation.calibration import (
     cross_entropies,
@@ -30,6 +32,8 @@ __all__ = [
     "Interval",
     "RougeScore",
     "accuracy",
+    "answer_scores",
+    "answer_tokens",
     "bits_per_byte",
     "bleu",
     "bleu_of_statistics",
@@ -39,6 +43,7 @@ __all__ = [
     "classification_scores",
     "cross_entropies",
     "document_log_probabilities",
+    "exact_match",
     "expected_calibration_error",
     "fit_temperature",
     "macro_f1",
@@ -50,4 +55,5 @@ __all__ = [
     "rouge_l_sum",
     "rouge_n",
     "rouge_tokens",
+    "token_f1",
 ]
