@@ -6,7 +6,7 @@ and of the one behind its last. `load` gives the questions, `load_unanswerable` 
 not answer, and `load_parameters` many more of a narrow kind, made by rule from the documentation of
 parameters in the installed packages.
 
-What the paragraphs are, how well trivial rules do, the licence and the limits stand in their card,
+What the paragraphs are, how well trivial rules do, the license and the limits stand in their card,
 `question_answers.md`, beside this file.
 """
 
