@@ -58,6 +58,7 @@ class PageReader(HTMLParser):
     def handle_starttag(self, tag, attributes):
         """Go into an element: its classes and its tag say what its text is."""
         if tag in VOID:
+            self.handle_data(" ")
             return
         about = dict(attributes)
         classes = set((about.get("class") or "").split())
@@ -113,16 +114,16 @@ def sections_of(page: str) -> list[Section]:
     reader.feed(page)
     for section in reader.sections:
         section.title = " ".join(section.title.split())
-        section.text = " ".join(section.text.split())
+        section.text = " ".join(section.text.replace('"""', " ").split())
         section.code = " ".join(names_in(section.code))
     return [section for section in reader.sections if section.title]
 
 
 def names_in(code: str) -> Iterable[str]:
-    """The names in code, each once, and the words that they are made of: `BytePair` has Byte and Pair too."""
-    found = dict.fromkeys(name for name in IDENTIFIER.findall(code) if not keyword.iskeyword(name))
-    words = (word for name in found for word in WORD_IN_NAME.findall(name) if len(word) > 2)
-    return dict.fromkeys([*found, *words])
+    """The names in code, each once, and of `BytePair` also Byte and Pair; the search cuts at underscores."""
+    names = dict.fromkeys(name for name in IDENTIFIER.findall(code) if not keyword.iskeyword(name))
+    words = (WORD_IN_NAME.findall(part) for name in names for part in name.split("_"))
+    return dict.fromkeys([*names, *(word for found in words if len(found) > 1 for word in found)])
 
 
 def synonyms(text: str) -> list[list[str]]:

@@ -78,7 +78,9 @@ def _section(parts: tuple[str, ...], purpose: str, text: str) -> str:
     blocks = [title, *([purpose] if purpose else [])]
     for name, line, piece in pieces(text):
         if name:
-            blocks.append(f"{'###' if dotted else '##'} `{dotted or parts[0]}.{name}`")
+            # `model` and `Model` need two anchors.
+            what = "class " * bool(re.search(rf"(?m)^class {name}\b", piece))
+            blocks.append(f"{'###' if dotted else '##'} `{what}{dotted or parts[0]}.{name}`")
         fence = "`" * (max([2, *map(len, re.findall(r"`+", piece))]) + 1)
         blocks.append(f"{fence}{{code-block}} python\n:lineno-start: {line}\n\n{piece}\n{fence}")
     return "\n\n".join(blocks) + "\n"
