@@ -47,11 +47,10 @@ def results(page: Page, group: str = "In the book") -> Locator:
 
 def places(found: Locator) -> list[str]:
     """Page and anchor of each result."""
-    addresses = [urlparse(link) for link in found.locator("a").evaluate_all("links => links.map(l => l.href)")]
+    links = found.locator("a").evaluate_all("links => links.map(link => link.href)")
+    addresses = [urlparse(link) for link in links]
     root = re.compile(r".*?((?:notebooks|book|source|benchmarks)/\w+)\.html")
-    return [
-        root.fullmatch(unquote(a.path))[1] + (f"#{a.fragment}" if a.fragment else "") for a in addresses
-    ]
+    return [root.fullmatch(unquote(a.path))[1] + (f"#{a.fragment}" if a.fragment else "") for a in addresses]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What a first visit of a page moves, compressed as hosts do it; and that views are drawn when they are seen."""
+"""What a first visit of a page moves, compressed as hosts do it; and what waits until it is seen."""
 
 import functools
 import gzip
@@ -27,10 +27,11 @@ def has_views(page: Path) -> bool:
     return bool(BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").select("[id^='bertviz-']"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def first_visit(browser, server, site):
     """Weights of all that a browser with an empty cache asks for before its reader does anything."""
 
+    @functools.cache
     def first_visit(name: str) -> dict[str, int]:
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         page, asked = context.new_page(), set()
@@ -65,7 +66,7 @@ def test_every_icon_of_a_page_is_drawn(open_tab, name):
 
 
 ICONS = """() => [...document.querySelectorAll('i[class*="fa-"]')]
-  .map(icon => [icon.className, getComputedStyle(icon).maskImage || getComputedStyle(icon).webkitMaskImage])"""
+  .map(icon => [icon.className, getComputedStyle(icon).maskImage])"""
 
 
 def test_views_are_drawn_when_they_come_into_view(open_tab):
@@ -87,7 +88,7 @@ def test_views_are_drawn_when_they_come_into_view(open_tab):
 def test_on_paper_there_are_all_pictures_and_all_views(open_tab, tmp_path):
     """What waits until it is near is there when the page is printed, though nobody scrolled to it."""
     tab = open_tab("file", CHAPTER_07, viewport={"width": 1280, "height": 900})
-    waiting = "[...document.querySelectorAll('main img')].filter(i => i.checkVisibility() && !i.complete).length"
+    waiting = "[...document.images].filter(image => image.checkVisibility() && !image.complete).length"
     assert tab.page.evaluate(waiting) > 0
     tab.page.pdf(path=tmp_path / "page.pdf")
     assert tab.page.evaluate(waiting) == 0

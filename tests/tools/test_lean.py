@@ -37,7 +37,7 @@ ALWAYS = {"styles/pydata-sphinx-theme.css", "search.js", "search.html"}
     ("body", "more"),
     [
         ("<p>highlight, cell, toggle</p>", set()),
-        ('<div class="highlight-python notranslate"><div class="highlight">', {"copybutton.css", "copybutton.js"}),
+        ('<pre><div class="notranslate highlight">', {"copybutton.css", "copybutton.js"}),
         ('<div class="cell tag_hide-cell docutils">', {"mystnb.11b3.css"}),
         ('<div class="toggle docutils">', {"togglebutton.js"}),
         ('<script type="application/javascript">let bertviz = 1</script>', {"views.js"}),
@@ -78,7 +78,7 @@ def test_pictures_load_when_they_are_near_and_keep_their_place(tmp_path):
 
 
 STYLES = (
-    ':root{--x:1}/*!\n * Font Awesome Free\n */.fa{font-family:FA}.fa-0:before{content:"\\30"}.fa-a,.fa-b{a:1}'
+    ':root{--x:1}/*!\n * Font Awesome\n */.fa{font-family:FA}.fa-0:before{content:"\\30"}.fa-a,.fa-b{a:1}'
     '@font-face{font-family:"Font Awesome 6";src:url(a.woff2)}@font-face{font-family:Own;src:url(b.woff2)}'
     "@keyframes fa-beat{0%{a:1}50%{a:2}}@keyframes own{0%{a:1}}@media print{.fa-spin{a:1}.own{a:2}}"
     ".bd .fa-x{a:3}.own,.fa-a{a:4}"
