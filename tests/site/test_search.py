@@ -19,7 +19,7 @@ QUERIES = {  # what somebody types, and the section that has to be among the fir
     "causal mask": "notebooks/07_attention_from_scratch#the-causal-mask",
     "casual mask": "notebooks/07_attention_from_scratch#the-causal-mask",
     "tokenizaton": TOKENS,
-    "attnetion": "notebooks/06_recurrence_to_attention#attention-step-by-step",
+    "perpelxity": "book/glossary#perplexity",
     "NMT": "notebooks/09_machine_translation",
     "ViT": "book/glossary#vision-transformer",
     "beam_search": f"{DECODING}#beam-search",
