@@ -69,4 +69,10 @@ def _typeset(formulas: list[tuple[str, bool]]) -> tuple[dict[tuple[str, bool], s
     if run.returncode != 0:
         raise FormulaFailed(f"MathJax ended with exit code {run.returncode}: {run.stderr}")
     made = json.loads(run.stdout)
-    return dict(zip(formulas, made["html"], strict=True)), made["css"]
+    drawn = (_with_source(text, tex) for text, (tex, _) in zip(made["html"], formulas, strict=True))
+    return dict(zip(formulas, drawn, strict=True)), made["css"]
+
+
+def _with_source(drawn: str, tex: str) -> str:
+    """A typeset formula that carries its TeX, for whoever makes something else of the page."""
+    return drawn.replace("<mjx-container", f'<mjx-container data-tex="{html.escape(tex)}"', 1)

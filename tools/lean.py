@@ -3,7 +3,7 @@
 What Sphinx, the theme and the extensions put on every page is taken off where nothing asks for it.
 The theme's icon script (half a megabyte) and icon fonts give way to a few icons of our own
 (`book/_static/icons.css`). Formulas arrive typeset (`formulas.py`). Pictures load when they are near, and
-attention views are drawn when they are (`book/_static/views.js`).
+attention views are drawn when they are (`book/_static/lazy_views.js`).
 """
 
 import re
@@ -34,7 +34,7 @@ NEEDED = {
     "clipboard.min.js": r'<div class="(?:[^"]* )?highlight[" ]',
     "pygments.css": r'<div class="(?:[^"]* )?highlight[" ]',
     "mystnb.": r'<div class="(?:[^"]* )?cell[" ]',
-    "views.js": r"<script type=\"text/view\">",
+    "lazy_views.js": r"<script type=\"text/view\">",
 }
 ASSET = re.compile(r'[ \t]*<(?:script|link)\b[^>]*?(?:src|href)="(?:\.\./)*([^"?]*)[^>]*>(?:</script>)?\n?')
 INLINE_MATHJAX = re.compile(r"[ \t]*<script>window\.MathJax = .*?</script>\n?")
@@ -83,11 +83,11 @@ def lean(page: str, folder: Path) -> str:
 
 def _is_needed(asset: str, page: str) -> bool:
     signs = (sign for name, sign in NEEDED.items() if f"/{name}" in asset)
-    return asset not in UNUSED and all(re.search(sign, page) for sign in signs)
+    return not asset.endswith(UNUSED) and all(re.search(sign, page) for sign in signs)
 
 
 def _waiting(script: re.Match) -> str:
-    """The script of an attention view as data, which `views.js` makes a script again."""
+    """The script of an attention view as data, which `lazy_views.js` makes a script again."""
     if "bertviz" not in script[1]:
         return script[0]
     return f'<script type="text/view">{DATA_AGAIN.sub(";", script[1])}</script>'

@@ -25,6 +25,7 @@ def test_formulas_are_drawn_and_told(site):
     assert made[plain] == HEAD + "<p>\\(not a formula\\)</p>", "a page without formulas stays as it is"
     assert made[page].count("<mjx-container") == made[page].count("<mjx-assistive-mml") == 4
     assert "<mo>&lt;</mo>" in made[page] and "<mfrac><mn>1</mn>" in made[page] and "<mtable" in made[page]
+    assert 'data-tex="a &lt; b^2"' in made[page]
     assert made[page].count('display="true"') > 0 and "\\(" not in made[page] and "\\[" not in made[page]
     assert '<link rel="stylesheet" type="text/css" href="../_static/formulas.css" />' in made[page]
     styles = (site / "_static" / "formulas.css").read_text(encoding="utf-8")

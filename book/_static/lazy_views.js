@@ -15,7 +15,6 @@ document.addEventListener("DOMContentLoaded", () => {
       script.textContent = data.textContent;
       data.replaceWith(script); // it runs now
     });
-    output.dispatchEvent(new CustomEvent("view-drawn", { bubbles: true }));
   };
   const observer = new IntersectionObserver(
     (entries) =>
@@ -26,5 +25,8 @@ document.addEventListener("DOMContentLoaded", () => {
     { rootMargin: "800px 0px" },
   );
   waiting.forEach((_, output) => observer.observe(output));
-  addEventListener("beforeprint", () => [...waiting.keys()].forEach(draw));
+  // Before others make the page ready for paper, or when they say that they are about to.
+  const drawAll = () => [...waiting.keys()].forEach(draw);
+  addEventListener("beforeprint", drawAll, { capture: true });
+  addEventListener("book:draw-all", drawAll);
 });
