@@ -143,7 +143,7 @@
       ["In the book", found.filter((result) => !result.isReference)],
       ["Source code and reference pages", found.filter((result) => result.isReference)],
     ];
-    const parts = [make("p", { className: "search-status", role: "status" }, told(found.length, query))];
+    const parts = [];
     for (const [name, results] of groups) {
       if (!results.length) continue;
       const room = name === groups[0][0] ? limit : Math.ceil(limit / 2);
@@ -153,6 +153,7 @@
       if (results.length > room) parts.push(make("p", { className: "search-more" }, `and ${results.length - room} more`));
     }
     place.replaceChildren(...parts);
+    return told(found.length, query);
   };
 
   const told = (count, query) =>
@@ -164,16 +165,25 @@
     const place = (!inDialog && document.getElementById("search-results")) || make("div");
     place.classList.add("search-results");
     if (!place.isConnected) form.after(place);
+    // It is there from the start, so that screen readers tell what changes in it.
+    const status = make("p", { className: "search-status", role: "status" });
+    const list = make("div");
+    place.replaceChildren(status, list);
     let asked = "";
     const search = async () => {
       const query = (asked = field.value.trim());
-      if (!query) return place.replaceChildren();
-      try {
-        const index = await load();
-        if (query === asked) show(place, find(index, query), query, inDialog ? NUM_IN_DIALOG : NUM_ON_PAGE);
-      } catch {
-        place.replaceChildren(make("p", { role: "status" }, "The index of the search could not be loaded."));
+      let told = "";
+      list.replaceChildren();
+      if (query) {
+        try {
+          const index = await load();
+          if (query !== asked) return;
+          told = show(list, find(index, query), query, inDialog ? NUM_IN_DIALOG : NUM_ON_PAGE);
+        } catch {
+          told = "The index of the search could not be loaded.";
+        }
       }
+      status.textContent = told;
     };
     let timer;
     field.addEventListener("input", () => {
