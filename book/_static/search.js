@@ -233,7 +233,9 @@
     markIn(section, terms);
     const marks = [...section.querySelectorAll("mark")];
     const first = marks.find((mark) => mark.checkVisibility() && !mark.closest("h1, h2, h3, h4")) || marks[0];
-    first?.closest("details")?.setAttribute("open", "");
+    for (let place = first; place; place = place.parentElement) {
+      if (place.localName === "details") place.open = true;
+    }
     const { top, bottom } = first?.getBoundingClientRect() || { top: 0, bottom: 0 };
     if (top < 0 || bottom > innerHeight) first.scrollIntoView({ block: "center" });
     addEventListener("keydown", (event) => {
