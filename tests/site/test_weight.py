@@ -13,6 +13,7 @@ pytestmark = pytest.mark.site
 
 LIMIT, LIMIT_WITH_VIEWS = 450_000, 900_000  # bytes
 TEXTS = {".html", ".css", ".js", ".svg"}  # what hosts compress; fonts and pictures are compressed already
+SETTLED = 1000  # milliseconds in which pictures near the window are asked for
 CHAPTER_07 = "notebooks/07_attention_from_scratch.html"
 
 
@@ -36,7 +37,9 @@ def first_visit(browser, server, site):
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         page, asked = context.new_page(), set()
         page.on("response", lambda response: asked.add(unquote(urlparse(response.url).path)))
-        page.goto(f"{server}/{name}", wait_until="networkidle")
+        page.goto(f"{server}/{name}")  # until the page says that it is loaded
+        page.evaluate("document.fonts.ready")
+        page.wait_for_timeout(SETTLED)
         context.close()
         return {path: weight(site / path.lstrip("/")) for path in asked if not path.startswith("image/")}
 
