@@ -12,6 +12,7 @@ import address
 import colab
 import environment
 import execute
+import formulas
 import processes
 import render
 import skeleton
@@ -31,6 +32,7 @@ def book(options: Namespace) -> int:
     except (
         execute.NotebookFailed,
         render.RenderFailed,
+        formulas.FormulaFailed,
         vendor.NpmFailed,
         address.AddressError,
         execute.UnknownNotebook,

@@ -1,11 +1,10 @@
 """Render the site with Jupyter Book from the executed notebooks, warnings as errors.
 
 Nothing is executed here. The sources that Jupyter Book reads are laid out in `build/site_source`: the pages
-of `book/`, the executed notebooks, a page with the source of each module of the package, and tables that
-only the build knows (versions, running times).
+of `book/`, the executed notebooks, a page with the source of each room of the package, and tables that only
+the build knows (versions, running times).
 """
 
-import ast
 import hashlib
 import re
 import shutil
@@ -20,6 +19,9 @@ import yaml
 
 import address
 import inputs
+import lean
+import search_index
+import source_pages
 import vendor
 from execute import record
 from paths import BUILD, EXECUTED, HTML, PACKAGE, ROOT, SITE_SOURCE, notebooks
@@ -27,8 +29,6 @@ from paths import BUILD, EXECUTED, HTML, PACKAGE, ROOT, SITE_SOURCE, notebooks
 EXTENSION = ROOT / "tools" / "sphinx_extension"
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `python -m` form
 STAMP = BUILD / "rendered"
-# Links to a module of the package: on a code host they open the file, on the site the rendered source page.
-MODULE_LINK = re.compile(r"\]\(\.\./chapters_src/([\w/]+?)(?:/__init__)?\.py\)")
 # Links to files that have no page on the site, recipes and cards: there they are plain text.
 FILE_LINK = re.compile(r"\[([^\]]*)\]\(\.\./(?:recipes/\w+\.py|chapters_src/\w+/\w+\.md)\)")
 # Links that lead nowhere while the repository has no address: to Colab, in a paragraph of its own; others.
@@ -69,11 +69,14 @@ def render(say: Callable = print) -> bool:
         raise RenderFailed(
             f"jupyter-book ended with exit code {run.returncode}: its warnings count as errors"
         )
+    rendered = output / "_build" / "html"
+    lean.make_lean(rendered)
+    search_index.write_index(rendered)
     former = HTML.with_name("html_former")
     shutil.rmtree(former, ignore_errors=True)
     if HTML.exists():
         HTML.replace(former)
-    (output / "_build" / "html").replace(HTML)
+    rendered.replace(HTML)
     shutil.rmtree(former, ignore_errors=True)
     STAMP.write_text(wanted, encoding="utf-8")
     return True
@@ -94,7 +97,7 @@ def lay_out(target: Path) -> None:
     for notebook in notebooks():
         _copy_executed(notebook, target / "notebooks" / notebook.name)
     write_tables(target / "generated")
-    modules = write_source_pages(target / "source")
+    modules = source_pages.write_source_pages(PACKAGE, target / "source")
     (target / "generated" / "modules.md").write_text(modules, encoding="utf-8")
     vendor.copy_into(target / "copied" / "_static" / "vendor")
 
@@ -109,7 +112,7 @@ def as_on_site(text: str) -> str:
     if not address.has_address():
         text = DEAD_LINK.sub(r"\1", COLAB_PARAGRAPH.sub("", text))
     text = FILE_LINK.sub(r"\1", text)
-    return MODULE_LINK.sub(lambda match: f"](../source/{match[1].replace('/', '-')}.md)", text)
+    return source_pages.link_to_pages(text)
 
 
 def configuration() -> str:
@@ -121,23 +124,6 @@ def configuration() -> str:
     del settings["repository"], settings["launch_buttons"]
     settings["html"]["use_repository_button"] = False
     return yaml.safe_dump(settings, sort_keys=False)
-
-
-def write_source_pages(folder: Path) -> str:
-    """Write one page for each module of the package; returns a list that says what each is for."""
-    folder.mkdir(parents=True)
-    entries = []
-    for module in _modules():
-        name, text = _dotted(module), module.read_text(encoding="utf-8")
-        purpose = (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
-        page = _page(module)
-        fence = "`" * (max([2, *map(len, re.findall(r"`+", text))]) + 1)
-        (folder / f"{page}.md").write_text(
-            f"# `{name}`\n\n{purpose}\n\n{fence}{{code-block}} python\n:linenos:\n\n{text}\n{fence}\n",
-            encoding="utf-8",
-        )
-        entries.append(f"- [`{name}`](../source/{page}.md): {purpose}\n")
-    return "".join(entries)
 
 
 def write_tables(folder: Path) -> None:
@@ -179,22 +165,6 @@ def _copy_executed(notebook: Path, target: Path) -> None:
 def _title(notebook: Path) -> str:
     first = nbformat.read(notebook, 4).cells[0].source
     return re.search(r"^# (.+)$", first, re.M)[1]
-
-
-def _modules() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py"))
-
-
-def _page(module: Path) -> str:
-    parts = module.relative_to(PACKAGE).with_suffix("").parts
-    if parts == ("__init__",):
-        return "chapters_src"
-    return "-".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _dotted(module: Path) -> str:
-    page = _page(module)
-    return page if page == "chapters_src" else "chapters_src." + page.replace("-", ".")
 
 
 def _direct_dependencies() -> Iterator[tuple[str, str, str]]:

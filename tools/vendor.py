@@ -25,7 +25,7 @@ def node_modules() -> Path:
     stamp.unlink(missing_ok=True)  # npm ci removes node_modules first: after a failure nothing is installed
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(LOCK.parent / name, NPM / name)
-    print("site: fetching MathJax, d3, jQuery and DataTables", flush=True)
+    print("site: fetching its JavaScript", flush=True)
     code = npm(
         ["ci", "--prefix", str(NPM), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     )
@@ -37,16 +37,10 @@ def node_modules() -> Path:
 
 def copy_into(folder: Path) -> None:
     """Lay what the pages load under `folder`, from where Sphinx copies it into the site."""
-    modules = node_modules()
-    mathjax = modules / "mathjax" / "es5"
-    for part in ("tex-mml-chtml.js", "input/tex/extensions", "output/chtml/fonts/woff-v2"):
-        source, target = mathjax / part, folder / "mathjax" / part
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target)
-        else:
-            shutil.copyfile(source, target)
+    modules, fonts = node_modules(), Path("output", "chtml", "fonts", "woff-v2")
+    shutil.copytree(modules / "mathjax" / "es5" / fonts, folder / "mathjax" / fonts)
     shutil.copyfile(modules / "d3" / "dist" / "d3.min.js", folder / "d3.min.js")
     tables = modules / "datatables.net" / "js" / "dataTables.min.js"
     shutil.copyfile(tables, folder / "dataTables.min.js")
     shutil.copyfile(modules / "jquery" / "dist" / "jquery.min.js", folder / "jquery.min.js")
+    shutil.copyfile(modules / "minisearch" / "dist" / "umd" / "index.js", folder / "minisearch.js")

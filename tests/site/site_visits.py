@@ -30,14 +30,14 @@ def visits(everything: bool) -> list[tuple[str, str]]:
     """The visits to be made: each a scheme and a page.
 
     The first page of each kind, and every page of the book, is opened as a file and looked at in full; of the
-    listings of source code every tenth. Served over HTTP is the first page of each kind.
+    listings of source code every fourth. Served over HTTP is the first page of each kind.
 
     Args:
         everything: visit every page both ways, as `make test-full` does.
     """
     names = page_names()
     same = {name: [n for n in names if kind(n) == kind(name)].index(name) for name in names}
-    files = [n for n in names if everything or kind(n) != "source" or same[n] % 10 == 0]
+    files = [n for n in names if everything or kind(n) != "source" or same[n] % 4 == 0]
     served = [n for n in names if everything or same[n] == 0]
     return [*(("file", name) for name in files), *(("http", name) for name in served)]
 
@@ -97,6 +97,7 @@ def look_at(tab: Tab) -> Visit:
     page, found = tab.page, Visit()
     page.add_style_tag(content="* { transition: none !important; animation: none !important }")
     page.evaluate("document.querySelectorAll('details').forEach(folded => folded.open = true)")
+    page.evaluate(SEE_VIEWS)
     found.undrawn_views = page.evaluate(UNDRAWN_VIEWS)
     found.images_without_alt = page.evaluate(IMAGES_WITHOUT_ALT)
     found.num_math = page.locator("main .math").count()
@@ -113,6 +114,14 @@ def look_at(tab: Tab) -> Visit:
     return found
 
 
+# Views are drawn when they come into view.
+SEE_VIEWS = """async () => {
+  for (const view of document.querySelectorAll('[id^="bertviz-"]')) {
+    view.scrollIntoView({behavior: 'instant'});
+    for (let i = 0; i < 50 && !view.querySelector('svg line'); i++) await new Promise(requestAnimationFrame);
+  }
+  scrollTo({top: 0, behavior: 'instant'});
+}"""
 UNDRAWN_VIEWS = """() => [...document.querySelectorAll('[id^="bertviz-"]')]
   .filter(view => !view.querySelector('svg line')).map(view => view.id)"""
 IMAGES_WITHOUT_ALT = """() => [...document.images].filter(image => !image.alt.trim())

@@ -1,4 +1,4 @@
-"""What a reader does: search, switch the theme, follow links, and use an attention view."""
+"""What a reader does: switch the theme, follow links, and use an attention view."""
 
 import math
 import re
@@ -19,24 +19,6 @@ def test_the_first_page_leads_to_the_book(open_tab, addresses, scheme):
     tab.page.goto(f"{addresses[scheme]}/index.html")
     tab.page.wait_for_url("**/book/index.html")
     expect(tab.page.locator("main h1").last).to_contain_text("Transformers")
-
-
-@pytest.mark.parametrize(
-    ("term", "page"),
-    [("WordPiece", "notebooks/03_tokenization"), ("attention view", "notebooks/attention_view")],
-)
-def test_search_finds_a_term(open_tab, scheme, term, page):
-    tab = open_tab(scheme, "book/index.html")
-    tab.page.locator("button.search-button__button").locator("visible=true").first.click()
-    field = tab.page.locator("input[type=search]").locator("visible=true").first
-    field.fill(term)
-    field.press("Enter")
-    tab.page.wait_for_url("**/search.html?q=*")
-    result = tab.page.locator(f"#search-results a[href*='{page}.html']").first
-    expect(result).to_be_visible()
-    result.click()
-    tab.page.wait_for_url(f"**/{page}.html*")
-    assert tab.foreign == tab.failed == tab.errors == []
 
 
 def test_the_theme_switches_and_stays(open_tab, scheme):
@@ -237,6 +219,7 @@ def part(hand: Hand, number: int, within: str = "") -> Locator:
     """A view of the page, or a part of it."""
     view = hand.tab.page.locator("[id^='bertviz-']").nth(number)
     view.scroll_into_view_if_needed()
+    expect(view.locator("svg").first).to_be_attached()  # it is drawn when it comes into view
     return view.locator(within) if within else view
 
 

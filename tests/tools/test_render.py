@@ -1,4 +1,4 @@
-"""What is laid out for Jupyter Book: notebooks with their links, source pages, and tables."""
+"""What is laid out for Jupyter Book: notebooks with their links, and tables."""
 
 from importlib import metadata
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from markdown_it import MarkdownIt
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 import render
@@ -36,7 +35,7 @@ def as_shown(notebook: Path, prose: str, code: str = "1 + 1") -> nbformat.Notebo
 
 LINKS = {
     "[`resources`](../chapters_src/resources.py)": "[`resources`](../source/resources.md)",
-    "[pairs](../chapters_src/tokenization/byte_pair.py).": "[pairs](../source/tokenization-byte_pair.md).",
+    "[pairs](../chapters_src/tokenization/byte_pair.py).": "[pairs](../source/tokenization.md#byte_pair).",
     "[all](../chapters_src/tokenization/__init__.py)": "[all](../source/tokenization.md)",
     "[a](../chapters_src/a.py) and [b](../chapters_src/b.py)": "[a](../source/a.md) and [b](../source/b.md)",
     "[`r/a.py`](../recipes/a.py), [card](../chapters_src/data/a.md)": "`r/a.py`, card",
@@ -87,54 +86,6 @@ def test_code_and_metadata_of_an_executed_notebook_stay(notebook):
     shown = as_shown(notebook, "prose", code)
     original = nbformat.read(notebook, 4)
     assert shown == original
-
-
-MODULES = {
-    "__init__.py": '"""The package."""\n',
-    "plain.py": '"""Plain code.\n\nSecond paragraph.\n"""\n\nx = 1\n',
-    "fences.py": '"""Shows ````a fence```` and ``` too."""\n\nTEXT = """\n```{note}\n`````\n"""\n',
-    "rooms/__init__.py": '"""Rooms."""\n',
-    "rooms/kitchen.py": "y = 2\n",
-}
-
-
-@pytest.fixture
-def source_pages(tmp_path, monkeypatch) -> tuple[Path, str]:
-    """The folder of source pages of a small package, and the list of its modules."""
-    package = tmp_path / "chapters_src"
-    for name, text in MODULES.items():
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(render, "PACKAGE", package)
-    modules = render.write_source_pages(tmp_path / "source")
-    return tmp_path / "source", modules
-
-
-PAGES = {
-    "chapters_src.md": ("chapters_src", "__init__.py"),
-    "plain.md": ("chapters_src.plain", "plain.py"),
-    "fences.md": ("chapters_src.fences", "fences.py"),
-    "rooms.md": ("chapters_src.rooms", "rooms/__init__.py"),
-    "rooms-kitchen.md": ("chapters_src.rooms.kitchen", "rooms/kitchen.py"),
-}
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_source_page_holds_its_module_in_one_block(page, source_pages):
-    name, module = PAGES[page]
-    tokens = MarkdownIt().parse((source_pages[0] / page).read_text(encoding="utf-8"))
-    assert tokens[1].content == f"`{name}`"
-    fences = [token for token in tokens if token.type == "fence"]
-    assert len(fences) == 1 and tokens[-1] is fences[0]
-    assert MODULES[module].strip() in fences[0].content
-    assert fences[0].info == "{code-block} python"
-
-
-def test_the_list_of_modules_names_each_and_its_purpose(source_pages):
-    _, modules = source_pages
-    assert "- [`chapters_src.plain`](../source/plain.md): Plain code.\n" in modules
-    assert "- [`chapters_src.rooms.kitchen`](../source/rooms-kitchen.md): \n" in modules
-    assert modules.count(".md)") == len(PAGES)
 
 
 def test_tables_of_versions_and_running_times(tmp_path, notebook, monkeypatch):

@@ -10,12 +10,12 @@ import vendor
 
 FILES = (
     "mathjax/es5/tex-mml-chtml.js",
-    "mathjax/es5/input/tex/extensions/color.js",
     "mathjax/es5/output/chtml/fonts/woff-v2/MathJax_Zero.woff",
     "mathjax/es5/mml-svg.js",
     "d3/dist/d3.min.js",
     "datatables.net/js/dataTables.min.js",
     "jquery/dist/jquery.min.js",
+    "minisearch/dist/umd/index.js",
 )
 
 
@@ -85,10 +85,9 @@ def test_what_is_copied_for_the_pages(npm, tmp_path):
     vendor.copy_into(tmp_path / "vendor")
     copied = {path.relative_to(tmp_path / "vendor").as_posix() for path in (tmp_path / "vendor").rglob("*.*")}
     assert copied == {
-        "mathjax/tex-mml-chtml.js",
-        "mathjax/input/tex/extensions/color.js",
         "mathjax/output/chtml/fonts/woff-v2/MathJax_Zero.woff",
         "d3.min.js",
         "dataTables.min.js",
         "jquery.min.js",
+        "minisearch.js",
     }

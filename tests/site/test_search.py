@@ -1,0 +1,207 @@
+"""Searching, as readers do it: what is found, in which order, how it is shown, and where it leads."""
+
+import re
+from urllib.parse import parse_qs, unquote, urlparse
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from site_visits import AXE, THEMES, Tab
+
+import search_index
+
+pytestmark = pytest.mark.site
+
+DECODING, TOKENS = "notebooks/13_decoding", "notebooks/03_tokenization"
+QUERIES = {  # what somebody types, and the section that has to be among the first three
+    "RoPE": "notebooks/08_transformer_anatomy#rotary-turn-queries-and-keys",
+    "BPE": f"{TOKENS}#byte-pair-encoding",
+    "byte pair encoding": "book/glossary#byte-pair-encoding",
+    "causal mask": "notebooks/07_attention_from_scratch#the-causal-mask",
+    "casual mask": "notebooks/07_attention_from_scratch#the-causal-mask",
+    "tokenizaton": TOKENS,
+    "perpelxity": "book/glossary#perplexity",
+    "NMT": "notebooks/09_machine_translation",
+    "ViT": "book/glossary#vision-transformer",
+    "beam_search": f"{DECODING}#beam-search",
+    "greedy": f"{DECODING}#greedy-search",
+    "KV cache": "book/glossary#key-value-cache",
+    "exposure bias": "notebooks/09_machine_translation#exposure-bias",
+    "what is a learning rate": "notebooks/05_fine_tuning#which-learning-rate",
+    "BytePairTokenizer": f"{TOKENS}#start-from-bytes",
+    "attention view": "notebooks/attention_view",
+}
+
+
+def field(page: Page) -> Locator:
+    return page.locator("input[type=search]").locator("visible=true").first
+
+
+def open_search(tab: Tab) -> Locator:
+    tab.page.locator("button.search-button__button").locator("visible=true").first.click()
+    return field(tab.page)
+
+
+def results(page: Page, group: str = "In the book") -> Locator:
+    return page.get_by_role("list", name=group).get_by_role("listitem")
+
+
+def places(found: Locator) -> list[str]:
+    """Page and anchor of each result."""
+    links = found.locator("a").evaluate_all("links => links.map(link => link.href)")
+    addresses = [urlparse(link) for link in links]
+    root = re.compile(r".*?((?:notebooks|book|source|benchmarks)/\w+)\.html")
+    return [root.fullmatch(unquote(a.path))[1] + (f"#{a.fragment}" if a.fragment else "") for a in addresses]
+
+
+@pytest.fixture(scope="module")
+def asked(open_tab):
+    """The first page, with its search open."""
+    tab = open_tab("file", "book/index.html")
+    open_search(tab)
+    yield tab
+    assert tab.foreign == tab.failed == tab.errors == []
+    tab.page.context.close()
+
+
+def ask(tab: Tab, query: str) -> None:
+    field(tab.page).fill("")
+    expect(tab.page.get_by_role("status")).to_have_text("")
+    field(tab.page).fill(query)
+    expect(tab.page.get_by_role("status")).to_have_text(re.compile("found"))
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_finds_its_section(asked, query):
+    ask(asked, query)
+    assert QUERIES[query] in places(results(asked.page))[:3]
+
+
+def test_chapters_come_before_listings(asked):
+    ask(asked, "BytePairTokenizer")
+    lists = asked.page.locator(".search-results ol")
+    assert lists.count() == 2
+    assert not any(place.startswith("source/") for place in places(lists.nth(0).locator("li")))
+    listings = places(lists.nth(1).locator("li"))
+    assert "source/tokenization#class-byte-pair-bytepairtokenizer" in listings
+
+
+def test_nonsense_finds_nothing_and_says_so(asked):
+    ask(asked, "qzxvwk")
+    expect(asked.page.get_by_role("status")).to_have_text("Nothing found for “qzxvwk”.")
+    assert asked.page.locator(".search-results li").count() == 0
+
+
+def test_what_a_reader_types_is_never_markup(asked):
+    ask(asked, "<img src=x onerror=alert(1)> qzxvwk")
+    assert asked.page.locator(".search-results img").count() == 0
+
+
+def test_every_synonym_finds_something(asked):
+    for name, *_ in search_index.synonyms(search_index.SYNONYMS.read_text(encoding="utf-8")):
+        ask(asked, name)
+        assert asked.page.locator(".search-results li").count() > 0, name
+
+
+def test_excerpts_mark_what_was_found(asked):
+    ask(asked, "exposure bias")
+    first = results(asked.page).first
+    marks = [mark.lower() for mark in first.locator("mark").all_inner_texts()]
+    assert {"exposure", "bias"} <= set(marks)
+    excerpt = first.locator("p").inner_text()
+    assert 60 < len(excerpt) < 260
+
+
+@pytest.mark.parametrize("screen", [1280, 390])
+def test_a_result_leads_to_its_section_where_matches_are_marked(open_tab, scheme, screen):
+    tab = open_tab(scheme, "book/index.html", viewport={"width": screen, "height": 800})
+    if screen < 1000:
+        tab.page.keyboard.press("Control+k")  # the button is in the panel that opens from the side
+        field(tab.page).fill("exposure bias")
+    else:
+        open_search(tab).fill("exposure bias")
+    link = results(tab.page).locator("a[href*='09_machine_translation']").first
+    link.click()
+    tab.page.wait_for_url("**/09_machine_translation.html*")
+    assert parse_qs(urlparse(tab.page.url).query)["highlight"] == ["exposure bias"]
+    section = tab.page.locator("section#exposure-bias")
+    mark = section.locator("p mark").first
+    expect(mark).to_be_in_viewport()
+    assert {text.lower() for text in section.locator("mark").all_inner_texts()} == {"exposure", "bias"}
+    assert tab.page.locator("mark").count() == section.locator("mark").count(), "marked in its section only"
+    tab.page.keyboard.press("Escape")
+    expect(tab.page.locator("mark")).to_have_count(0)
+    assert tab.foreign == tab.failed == tab.errors == []
+    tab.page.context.close()
+
+
+def test_a_match_in_folded_code_is_unfolded(open_tab):
+    """A word that the section has in folded code only."""
+    name, section = "notebooks/03_tokenization.html", "section#how-large-a-vocabulary"
+    tab = open_tab("file", name)
+    assert "pairwise" not in tab.page.locator(section).inner_text()
+    tab.page.goto(tab.page.url + "?highlight=pairwise#how-large-a-vocabulary")
+    expect(tab.page.locator(f"{section} mark").first).to_be_in_viewport()
+    assert {mark.inner_text() for mark in tab.page.locator("mark").all()} == {"pairwise"}
+    tab.page.context.close()
+
+
+def test_the_keyboard_does_it_all(open_tab, scheme):
+    tab = open_tab(scheme, "book/index.html")
+    keys = tab.page.keyboard
+    keys.press("Control+k")
+    keys.type("greedy")
+    expect(results(tab.page).first).to_be_visible()
+    for key, focused in [("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0)]:
+        keys.press(key)
+        expect(tab.page.locator(".search-results a").nth(focused)).to_be_focused()
+    keys.press("ArrowUp")
+    expect(field(tab.page)).to_be_focused()
+    keys.press("Enter")
+    tab.page.wait_for_url("**/search.html?q=greedy")
+    expect(field(tab.page)).to_have_value("greedy")
+    expect(results(tab.page).first).to_be_visible()
+    found = places(results(tab.page))
+    field(tab.page).fill("perplexity")
+    keys.press("Enter")
+    expect(tab.page.locator(".search-results mark").first).to_have_text(re.compile("perplexity", re.I))
+    assert tab.page.url.endswith("?q=perplexity") and places(results(tab.page)) != found
+    assert tab.foreign == tab.failed == tab.errors == []
+    tab.page.context.close()
+
+
+def test_nothing_of_the_search_is_loaded_before_it_is_used(open_tab):
+    tab = open_tab("file", "book/index.html")
+    assert tab.page.evaluate("typeof MiniSearch + typeof bookIndex") == "undefined" * 2
+    open_search(tab).fill("greedy")
+    expect(results(tab.page).first).to_be_visible()
+    tab.page.context.close()
+
+
+def test_a_search_without_its_index_says_so(open_tab):
+    tab = open_tab("file", "book/index.html")
+    tab.page.route("**/search_index.js", lambda route: route.abort())
+    open_search(tab).fill("greedy")
+    expect(tab.page.get_by_role("status")).to_contain_text("could not be loaded")
+    tab.page.context.close()
+
+
+@pytest.mark.parametrize("screen", [1280, 390])
+@pytest.mark.parametrize("place", ["dialog", "page"])
+def test_results_can_be_read_by_all(open_tab, place, screen):
+    """On a phone and a desktop, in light and dark, by a screen reader."""
+    name = "book/index.html" if place == "dialog" else "search.html?q=byte+pair"
+    tab = open_tab("file", name, viewport={"width": screen, "height": 800})
+    if place == "dialog":
+        tab.page.keyboard.press("Control+k")
+        field(tab.page).fill("byte pair")
+    expect(results(tab.page).first).to_be_visible()
+    assert field(tab.page).get_attribute("aria-label") or tab.page.get_by_label("Search").count()
+    wide = "document.querySelector('.search-results:has(li)')"
+    assert tab.page.evaluate(f"{wide}.scrollWidth - {wide}.clientWidth") <= 0
+    assert tab.page.evaluate("document.scrollingElement.scrollWidth") <= screen
+    tab.page.add_script_tag(path=AXE)
+    for theme in THEMES:
+        tab.page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+        found = tab.page.evaluate("async () => (await axe.run('.search-results:has(li)')).violations")
+        assert [violation["id"] for violation in found] == []
+    tab.page.context.close()

@@ -1,0 +1,110 @@
+"""Make the rendered pages light: each loads what it uses, and nothing else.
+
+What Sphinx, the theme and the extensions put on every page is taken off where nothing asks for it.
+The theme's icon script (half a megabyte) and icon fonts give way to a few icons of our own
+(`book/_static/icons.css`). Formulas arrive typeset (`formulas.py`). Pictures load when they are near, and
+attention views are drawn when they are (`book/_static/lazy_views.js`).
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import formulas
+
+# What no page needs: icon script and fonts, Sphinx's own search (ours: search_index.py), MathJax, languages.
+UNUSED = (
+    "_static/scripts/fontawesome.js",
+    "_static/vendor/fontawesome",
+    "_static/searchtools.js",
+    "_static/language_data.js",
+    "_static/sphinx_highlight.js",
+    "_static/locales",
+    "_static/vendor/mathjax/tex-mml-chtml.js",
+    "searchindex.js",
+)
+# Files that a page needs if its text has this.
+NEEDED = {
+    "sphinx-design.min.css": r'class="(?:[^"]* )?sd-',
+    "design-tabs.js": r'class="(?:[^"]* )?sd-tab',
+    "togglebutton.css": r'class="(?:[^"]* )?toggle[" ]|class="(?:[^"]* )?admonition (?:[^"]* )?dropdown[" ]',
+    "togglebutton.js": r'class="(?:[^"]* )?toggle[" ]|class="(?:[^"]* )?admonition (?:[^"]* )?dropdown[" ]',
+    "copybutton.css": r'<div class="(?:[^"]* )?highlight[" ]',
+    "copybutton.js": r'<div class="(?:[^"]* )?highlight[" ]',
+    "clipboard.min.js": r'<div class="(?:[^"]* )?highlight[" ]',
+    "pygments.css": r'<div class="(?:[^"]* )?highlight[" ]',
+    "mystnb.": r'<div class="(?:[^"]* )?cell[" ]',
+    "lazy_views.js": r"<script type=\"text/view\">",
+}
+ASSET = re.compile(r'[ \t]*<(?:script|link)\b[^>]*?(?:src|href)="(?:\.\./)*([^"?]*)[^>]*>(?:</script>)?\n?')
+INLINE_MATHJAX = re.compile(r"[ \t]*<script>window\.MathJax = .*?</script>\n?")
+ARTICLE = re.compile(r"<article\b.*</article>", re.DOTALL)
+# Scripts that cells show, those of attention views among them. BertViz writes its data twice, the second time
+# into a comment.
+OUTPUT_SCRIPT = re.compile(r'<script type="application/javascript">(.*?)</script>', re.DOTALL)
+DATA_AGAIN = re.compile(r"; // HACK: .* is a template marker [^\n]*")
+IMAGE = re.compile(r'<img\b(?![^>]*\bloading=)([^>]*\bsrc="([^"]*)"[^>]*)>')
+SVG_SIZE = re.compile(r'<svg\b[^>]*?\bviewBox="\S+ \S+ (\S+) (\S+)"')
+# In the theme's style sheet: Font Awesome's notices, fonts, movements, and rules that begin with its classes.
+ICON_NOTICE = re.compile(r"/\*!(?:(?!\*/).)*?Font Awesome.*?\*/", re.DOTALL)
+ICON_FONT = re.compile(r"@font-face\{[^}]*Font Awesome[^}]*\}")
+ICON_MOVEMENT = re.compile(r"@(?:-webkit-)?keyframes fa-[\w-]+\{(?:[^{}]*\{[^{}]*\})*\}")
+ICON_RULE = re.compile(r"(?<=[{};/])\s*(?:\.fa[\w-]*(?:[.:][\w:-]+)*,?)+\{[^{}]*\}")
+
+
+def make_lean(site: Path) -> None:
+    """Rewrite the pages of a rendered site, and delete the files that none of them needs."""
+    paths = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.relative_to(site).parts]
+    pages = {path: path.read_text(encoding="utf-8") for path in paths}
+    pages = formulas.typeset_pages(site, pages)
+    for path, text in pages.items():
+        path.write_text(lean(text, path.parent), encoding="utf-8")
+    styles = site / "_static" / "styles" / "pydata-sphinx-theme.css"
+    styles.write_text(without_icons(styles.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in [*(site / name for name in UNUSED), *(site / "_static").rglob("*.map")]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def lean(page: str, folder: Path) -> str:
+    """A page that loads only what it uses.
+
+    Args:
+        page: the text of a page.
+        folder: where the page lies, to find its pictures.
+    """
+    page = OUTPUT_SCRIPT.sub(_waiting, page)
+    article = ARTICLE.search(page)
+    if article:
+        pictures = IMAGE.sub(lambda match: _lazy(match, folder), article[0])
+        page = page[: article.start()] + pictures + page[article.end() :]
+    page = INLINE_MATHJAX.sub("", page)
+    return ASSET.sub(lambda match: match[0] if _is_needed(match[1], page) else "", page)
+
+
+def _is_needed(asset: str, page: str) -> bool:
+    signs = (sign for name, sign in NEEDED.items() if f"/{name}" in asset)
+    return not asset.endswith(UNUSED) and all(re.search(sign, page) for sign in signs)
+
+
+def _waiting(script: re.Match) -> str:
+    """The script of an attention view as data, which `lazy_views.js` makes a script again."""
+    if "bertviz" not in script[1]:
+        return script[0]
+    return f'<script type="text/view">{DATA_AGAIN.sub(";", script[1])}</script>'
+
+
+def _lazy(match: re.Match, folder: Path) -> str:
+    """A picture that loads when it is near, with its size, so that nothing moves when it comes."""
+    more, file = 'loading="lazy"', folder / match[2]
+    if file.suffix == ".svg" and "height=" not in match[1] and file.is_file():
+        size = SVG_SIZE.search(file.read_text(encoding="utf-8"))
+        if size:
+            more += f' width="{float(size[1]):.0f}" height="{float(size[2]):.0f}"'
+    return f"<img {more}{match[1]}>"
+
+
+def without_icons(styles: str) -> str:
+    """The theme's style sheet without the icon fonts and their two thousand rules."""
+    for pattern in (ICON_NOTICE, ICON_FONT, ICON_MOVEMENT):
+        styles = pattern.sub("", styles)
+    return ICON_RULE.sub("", styles)

@@ -1,0 +1,97 @@
+"""Pages with the source of the helper package: one for each room, with an anchor for each module and name.
+
+A room is a module or a folder of `chapters_src`. The listing of a module is cut where a public function or
+class begins, and each piece has a heading: so everything public has an anchor, an entry in the contents of
+the page, and a place in the search. Together the pieces are the module, line by line.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+# Links to a module of the package: on a code host they open the file, on the site its place on a source page.
+MODULE_LINK = re.compile(r"\]\(\.\./chapters_src/([\w/]+?)\.py\)")
+
+
+def link_to_pages(text: str) -> str:
+    """A text of the book whose links to modules lead to their place on the site, page and anchor."""
+    return MODULE_LINK.sub(lambda match: f"]({_address(tuple(match[1].split('/')))})", text)
+
+
+def write_source_pages(package: Path, folder: Path) -> str:
+    """Write one page for each room of a package.
+
+    Args:
+        package: the folder of the package.
+        folder: where the pages go; it must not be there yet.
+
+    Returns:
+        A Markdown list of the rooms and their modules, each with its purpose and a link.
+    """
+    folder.mkdir(parents=True)
+    pages, entries = {}, []
+    files = package.rglob("*.py")
+    modules = {_place(path.relative_to(package).with_suffix("").parts): path for path in files}
+    for parts, module in sorted(modules.items()):
+        text = module.read_text(encoding="utf-8")
+        purpose = (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
+        name = ".".join(parts[1:])
+        pages.setdefault(parts[0], []).append(_section(parts, purpose, text))
+        indent = "  " * bool(name)
+        entries.append(f"{indent}- [`{name or parts[0]}`]({_address(parts)}): {purpose}".rstrip() + "\n")
+    for room, sections in pages.items():
+        (folder / f"{room}.md").write_text("\n".join(sections), encoding="utf-8")
+    return "".join(entries)
+
+
+def pieces(text: str) -> Iterator[tuple[str | None, int, str]]:
+    """Cut a module where its public functions and classes begin.
+
+    Args:
+        text: the source of a module.
+
+    Yields:
+        The name of a piece (None for what comes before the first public name), the number of its first line,
+        and its lines, without blank lines at the ends. Private names stay with what they follow.
+    """
+    lines = text.splitlines()
+    starts = [(0, None)]
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name[0] != "_":
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
+            while first and lines[first - 1].startswith("#"):
+                first -= 1
+            starts.append((first, node.name))
+    for (start, name), (end, _) in zip(starts, [*starts[1:], (len(lines), None)], strict=True):
+        while start < end and not lines[start].strip():
+            start += 1
+        piece = "\n".join(lines[start:end]).rstrip()
+        if piece:
+            yield name, start + 1, piece
+
+
+def _section(parts: tuple[str, ...], purpose: str, text: str) -> str:
+    """The part of a page that holds one module."""
+    dotted = ".".join(parts[1:])
+    title = f"## `{dotted}`" if dotted else f"# `{'.'.join(dict.fromkeys(('chapters_src', *parts)))}`"
+    blocks = [title, *([purpose] if purpose else [])]
+    for name, line, piece in pieces(text):
+        if name:
+            # `model` and `Model` need two anchors.
+            what = "class " * bool(re.search(rf"(?m)^class {name}\b", piece))
+            blocks.append(f"{'###' if dotted else '##'} `{what}{dotted or parts[0]}.{name}`")
+        fence = "`" * (max([2, *map(len, re.findall(r"`+", piece))]) + 1)
+        blocks.append(f"{fence}{{code-block}} python\n:lineno-start: {line}\n\n{piece}\n{fence}")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _place(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Room, and names below it, of a path: `("tokenization", "byte_pair")`. The package itself is a room."""
+    return (parts[:-1] if parts[-1] == "__init__" else parts) or ("chapters_src",)
+
+
+def _address(parts: tuple[str, ...]) -> str:
+    """Where a module is on the site, from a page of the book; as Markdown names it."""
+    room, *names = _place(parts)
+    return f"../source/{room}.md" + (f"#{'.'.join(names).replace('.', '')}" if names else "")
