@@ -20,7 +20,8 @@ document.addEventListener("DOMContentLoaded", () => {
   // Formulas are no tab stops, unless one is wider than its place and has to be scrolled.
   const reach = (box) => {
     const formula = box.querySelector("mjx-container");
-    if (formula) formula.tabIndex = formula.scrollWidth > formula.clientWidth + 1 ? 0 : -1;
+    if (formula?.scrollWidth > formula?.clientWidth + 1) formula.tabIndex = 0;
+    else formula?.removeAttribute("tabindex");
   };
   const sizes = new ResizeObserver((entries) => entries.forEach((entry) => reach(entry.target)));
   document.querySelectorAll("main div.math").forEach((box) => sizes.observe(box));

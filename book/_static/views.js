@@ -200,6 +200,8 @@
     ["model", ".attn_background", modelView],
   ];
 
+  const hints = new WeakMap();
+
   function prepare(svg) {
     const root = svg.closest('[id^="bertviz-"]');
     const [kind, , make] = KINDS.find(([, sign]) => svg.querySelector(sign)) || [];
@@ -208,7 +210,10 @@
     const legend = make(svg);
     if (!root.dataset.view) {
       root.dataset.view = kind;
-      root.insertAdjacentHTML("beforebegin", '<p class="view-hint" hidden>Scroll sideways to see all of it.</p>');
+      const hint = document.createElement("p");
+      Object.assign(hint, { className: "view-hint", hidden: true, textContent: "Scroll sideways to see all of it." });
+      root.before(hint);
+      hints.set(root, hint);
       root.insertAdjacentHTML("afterend", `<p class="view-legend">${legend}</p>`);
       root.addEventListener("scroll", () => mark(root), { passive: true });
       new ResizeObserver(() => fit(root)).observe(root);
@@ -218,7 +223,7 @@
 
   function fit(root) {
     const svg = root.querySelector("#vis svg"), vis = root.querySelector("#vis");
-    if (!svg) return;
+    if (!svg || printing) return;
     const isOpen = svg.querySelector("#expanded")?.getAttribute("visibility") === "visible";
     const wanted = WIDTHS[isOpen ? "expanded" : root.dataset.view];
     const scale = Math.min(1, vis.clientWidth / wanted);
@@ -227,15 +232,32 @@
       svg.setAttribute("viewBox", `0 0 ${wanted} ${height}`);
       Object.assign(svg.style, { width: "100%", height: `${height * scale}px`, minWidth: "" });
     } else {
-      svg.removeAttribute("viewBox");
-      Object.assign(svg.style, { width: "", height: "", minWidth: `${wanted}px` });
+      free(svg);
+      svg.style.minWidth = `${wanted}px`;
     }
     mark(root);
   }
 
+  function free(svg) {
+    svg.removeAttribute("viewBox");
+    Object.assign(svg.style, { width: "", height: "", minWidth: "" });
+  }
+
+  // Paper has its own way to make views fit, which begins with what BertViz draws.
+  let printing = false;
+  function paper(begins) {
+    if (begins === printing) return;
+    printing = begins;
+    if (begins) all(document, "svg[data-view]").forEach(free);
+    else setTimeout(() => all(document, '[id^="bertviz-"][data-view]').forEach(fit));
+  }
+  addEventListener("beforeprint", () => paper(true), { capture: true });
+  addEventListener("afterprint", () => paper(false));
+  matchMedia("print").addEventListener("change", (print) => paper(print.matches));
+
   function mark(root) {
     const hidden = root.scrollWidth - root.clientWidth;
-    root.previousElementSibling.hidden = hidden <= 1;
+    hints.get(root).hidden = hidden <= 1;
     root.classList.toggle("goes-on", root.scrollLeft < hidden - 1);
   }
 
@@ -246,9 +268,9 @@
   document.addEventListener("DOMContentLoaded", () => {
     look();
     new MutationObserver((changes) => {
-      look();
-      const roots = changes.filter((change) => change.type === "attributes" && change.target.id === "expanded");
-      roots.forEach((change) => fit(change.target.closest('[id^="bertviz-"]')));
+      if (changes.some((change) => change.type === "childList")) look();
+      const columns = changes.filter((change) => change.target.id === "expanded" && change.type === "attributes");
+      columns.forEach((change) => fit(change.target.closest('[id^="bertviz-"]')));
     }).observe(document.querySelector("main"), { childList: true, subtree: true, attributeFilter: ["visibility"] });
   });
 })();

@@ -148,11 +148,10 @@ def test_the_first_visit_takes_the_colors_of_the_system(open_tab, colors):
 
 FIRST_COLORS = """() => {
   window.seen = [];
-  const root = document.documentElement || document;
   new MutationObserver(() => {
     const theme = document.documentElement?.dataset.theme;
     if (document.body && window.seen.at(-1) !== theme) window.seen.push(theme);
-  }).observe(root, {attributes: true, childList: true, subtree: true});
+  }).observe(document, {attributes: true, childList: true, subtree: true});
 }"""
 
 

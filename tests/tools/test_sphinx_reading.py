@@ -40,7 +40,7 @@ def test_a_folded_cell_says_what_it_holds(chapter):
     assert titles == [
         "Show the set-up|Hide the set-up",
         "Show solution 3.2|Hide solution 3.2",
-        "Show: Check: two ways|Hide: Check: two ways",
+        "Show check: two ways|Hide check: two ways",
         "Show code|Hide code",
         "Show code and output|Hide code and output",
     ]

@@ -8,7 +8,7 @@ def prepare_page(app, pagename, templatename, context, doctree):
     """Add the two files to a page that shows a view."""
     if "bertviz-" in context.get("body", ""):
         app.add_css_file("views.css")
-        app.add_js_file("views.js", loading_method="defer")
+        app.add_js_file("views.js", priority=400)  # before print.js, which finds views as BertViz draws them
 
 
 def setup(app):

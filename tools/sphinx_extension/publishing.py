@@ -18,7 +18,6 @@ PICTURE = "_static/social.png"
 NOT_PAGES = ("404", "genindex", "search")
 OTHERS = {
     "404": "This address leads to no page of the book {name}.",
-    "genindex": "Index of the book {name}.",
     "search": "Find a term in all chapters of the book {name}.",
 }
 NOT_FOUND = """<section id="page-not-found"><h1>There is no such page</h1>
@@ -55,13 +54,14 @@ def shortened(text: str) -> str:
     return text[: ends[-1]] if ends else text[: LONGEST - 1].rsplit(" ", 1)[0].rstrip(",;:") + "…"
 
 
-def description(app, pagename: str, doctree: nodes.document | None) -> str:
+def description(app, pagename: str, doctree: nodes.document | None, title: str) -> str:
     """What a page is about: the field `description` of its metadata, else the start of its text."""
     name = app.config.project
-    if doctree is None:
-        return OTHERS[pagename].format(name=name) if pagename in OTHERS else f"{pagename} of the book {name}."
-    given = app.env.metadata[pagename].get("description")
-    return given or shortened(first_paragraph(doctree))
+    if doctree is not None:
+        about = app.env.metadata[pagename].get("description") or shortened(first_paragraph(doctree))
+        if about:
+            return about
+    return OTHERS.get(pagename, "{title}, a page of the book {name}.").format(name=name, title=title)
 
 
 def tags(title: str, about: str, name: str, site: str, url: str | None) -> str:
@@ -98,7 +98,7 @@ def prepare_page(app, pagename, templatename, context, doctree):
     title = re.sub(r"<[^>]*>", "", html.unescape(context.get("title", "")))
     if title == name:
         context["docstitle"] = None  # or the start page would have the name twice in its title
-    about = description(app, pagename, doctree)
+    about = description(app, pagename, doctree, title)
     url = None if pagename in NOT_PAGES else context.get("pageurl")
     context["pageurl"] = url
     context["metatags"] = context.get("metatags", "") + tags(title, about, name, site, url)
@@ -124,7 +124,7 @@ def finish(app, exception):
         return
     folder, name, site = Path(app.outdir), app.config.project, app.config.html_baseurl
     start = f"{app.config.root_doc}.html"
-    about = description(app, app.config.root_doc, app.env.get_doctree(app.config.root_doc))
+    about = description(app, app.config.root_doc, app.env.get_doctree(app.config.root_doc), name)
     head = tags(name, about, name, site, site)
     if site:
         head += f'<link rel="canonical" href="{site}{start}" />\n'

@@ -55,8 +55,7 @@ def held(source: str, hides_output: bool) -> str:
     title = match[1].strip()
     if title.startswith("Set-up"):
         return " the set-up"
-    solution = re.match(r"Solution\b.*", title)
-    return f" {solution[0].lower()}" if solution else f": {title}"
+    return f" {title}" if title[:2].isupper() else f" {title[0].lower()}{title[1:]}"
 
 
 class SayWhatIsFolded(SphinxTransform):
