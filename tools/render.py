@@ -220,12 +220,12 @@ def _direct_dependencies() -> Iterator[tuple[str, str, str]]:
 
 def _license(about: metadata.PackageMetadata) -> str:
     """What a package declares: an SPDX expression, else a license field that is a name, else classifiers."""
-    field = (about["License"] or "").strip()
+    field = (about.get("License") or "").strip()
     classifiers = [
         c.split(" :: ")[-1] for c in about.get_all("Classifier") or [] if c.startswith("License ::")
     ]
     name = field if len(field) < 60 and "Copyright" not in field else ""
-    return about["License-Expression"] or name or ", ".join(classifiers) or "see the package"
+    return about.get("License-Expression") or name or ", ".join(classifiers) or "see the package"
 
 
 def _inputs_key() -> str:

@@ -91,7 +91,7 @@ def build(folder: Path, **config) -> Path:
             "logo": {"text": BOOK, "alt_text": "Start page of"},
             "article_header_start": ["toggle-primary-sidebar.html", "book-name.html"],
         },
-        "project": BOOK,
+        "html_title": BOOK,
         "root_doc": "start",
         "numfig": True,
         "numfig_format": {"figure": "Figure %s"},

@@ -56,7 +56,7 @@ def shortened(text: str) -> str:
 
 def description(app, pagename: str, doctree: nodes.document | None, title: str) -> str:
     """What a page is about: the field `description` of its metadata, else the start of its text."""
-    name = app.config.project
+    name = app.config.html_title
     if doctree is not None:
         about = app.env.metadata[pagename].get("description") or shortened(first_paragraph(doctree))
         if about:
@@ -94,13 +94,13 @@ def tags(title: str, about: str, name: str, site: str, url: str | None) -> str:
 
 def prepare_page(app, pagename, templatename, context, doctree):
     """Put a description, and what a shared link shows, into the head of a page."""
-    name, site = app.config.project, app.config.html_baseurl
+    name, site = app.config.html_title, app.config.html_baseurl
     title = re.sub(r"<[^>]*>", "", html.unescape(context.get("title", "")))
     if title == name:
         context["docstitle"] = None  # or the start page would have the name twice in its title
     about = description(app, pagename, doctree, title)
     url = None if pagename in NOT_PAGES else context.get("pageurl")
-    context["pageurl"] = url
+    context["pageurl"], context["book_name"] = url, name
     context["metatags"] = context.get("metatags", "") + tags(title, about, name, site, url)
     if pagename == "404":
         context["body"] = NOT_FOUND.format(
@@ -122,7 +122,7 @@ def finish(app, exception):
     """Write what belongs to no page: where the site itself leads, a sitemap, and the social picture."""
     if exception is not None or app.builder.format != "html" or app.builder.name == "epub":
         return
-    folder, name, site = Path(app.outdir), app.config.project, app.config.html_baseurl
+    folder, name, site = Path(app.outdir), app.config.html_title, app.config.html_baseurl
     start = f"{app.config.root_doc}.html"
     about = description(app, app.config.root_doc, app.env.get_doctree(app.config.root_doc), name)
     head = tags(name, about, name, site, site)

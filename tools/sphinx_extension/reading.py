@@ -80,7 +80,7 @@ class LinkExercises(SphinxTransform):
         """Mark the exercises of one page."""
         number = chapter(self.document)
         for paragraph in self.document.findall(nodes.paragraph):
-            first = paragraph.children[0] if paragraph.children else None
+            first = next((child for child in paragraph.children if child.astext()), None)
             match = EXERCISE.match(first.astext()) if isinstance(first, nodes.strong) else None
             if match and int(match[1]) == number:
                 name = f"exercise-{number}-{match[2]}"
@@ -88,7 +88,7 @@ class LinkExercises(SphinxTransform):
                 paragraph["classes"].append("exercise")
                 label = f"Link to exercise {number}.{match[2]}"
                 link = f'<a class="exercise-link" href="#{name}" aria-label="{label}" title="{label}">#</a>'
-                paragraph.insert(1, nodes.raw("", link, format="html"))
+                paragraph.insert(paragraph.index(first) + 1, nodes.raw("", link, format="html"))
 
 
 def prepare_page(app, pagename, templatename, context, doctree):
