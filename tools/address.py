@@ -63,6 +63,14 @@ def has_address() -> bool:
     return address()[0] != PLACEHOLDER
 
 
+def site_address() -> str | None:
+    """Where the site is published: the code host's address for pages of the repository, or None."""
+    if not has_address():
+        return None
+    account = address()[0].removeprefix("https://github.com/").partition("/")[0]
+    return f"https://{account.lower()}.github.io/{NAME}/"
+
+
 def stamped(text: str) -> str:
     """A text with today's address, and today's tag in Colab links, set-up lines and configuration."""
     repository, tag = address()

@@ -25,6 +25,7 @@ import source_pages
 import vendor
 from execute import record
 from paths import BUILD, EXECUTED, HTML, PACKAGE, ROOT, SITE_SOURCE, notebooks
+from reading_time import minutes
 
 EXTENSION = ROOT / "tools" / "sphinx_extension"
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `python -m` form
@@ -34,6 +35,7 @@ FILE_LINK = re.compile(r"\[([^\]]*)\]\(\.\./(?:recipes/\w+\.py|chapters_src/\w+/
 # Links that lead nowhere while the repository has no address: to Colab, in a paragraph of its own; others.
 COLAB_PARAGRAPH = re.compile(rf"(?m)^\[[^]\n]*\]\({re.escape(address.COLAB)}OWNER/[^)\n]*\)\n+")
 DEAD_LINK = re.compile(rf"\[([^]\n]*)\]\({re.escape(address.PLACEHOLDER)}[^)\n]*\)")
+RUNNING_TIME = "**Running time**"
 TIME_MARK = "[measured at every build](../book/colophon.md#running-times)"
 
 
@@ -116,13 +118,16 @@ def as_on_site(text: str) -> str:
 
 
 def configuration() -> str:
-    """`_config.yml` as the site needs it: no buttons for Colab and the repository while it has no address."""
-    text = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    """`_config.yml` as the site needs it.
+
+    With an address, it says where the site is; without one, it has no buttons for Colab and the repository.
+    """
+    settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     if address.has_address():
-        return text
-    settings = yaml.safe_load(text)
-    del settings["repository"], settings["launch_buttons"]
-    settings["html"]["use_repository_button"] = False
+        settings["html"]["baseurl"] = address.site_address()
+    else:
+        del settings["repository"], settings["launch_buttons"]
+        settings["html"]["use_repository_button"] = False
     return yaml.safe_dump(settings, sort_keys=False)
 
 
@@ -148,7 +153,7 @@ def _taken(known: dict | None) -> str:
 
 
 def _copy_executed(notebook: Path, target: Path) -> None:
-    """An executed notebook as the site shows it: links to modules and the running time filled in.
+    """An executed notebook as the site shows it: links to modules and both times filled in.
 
     One that was never executed, because `book --only` left it alone, is shown without outputs.
     """
@@ -156,9 +161,11 @@ def _copy_executed(notebook: Path, target: Path) -> None:
     executed = nbformat.read(done if done.exists() else notebook, 4)
     known = record(notebook)
     time = f"{known['seconds']:.0f} s" if known else "not executed yet"
+    to_read = f"**Reading time**: about {minutes(executed)} min. {RUNNING_TIME}"
     for cell in executed.cells:
         if cell.cell_type == "markdown":
-            cell.source = as_on_site(cell.source).replace(TIME_MARK, f"{time}, {TIME_MARK}")
+            text = as_on_site(cell.source).replace(RUNNING_TIME, to_read)
+            cell.source = text.replace(TIME_MARK, f"{time}, {TIME_MARK}")
     nbformat.write(executed, target)
 
 
@@ -183,12 +190,12 @@ def _direct_dependencies() -> Iterator[tuple[str, str, str]]:
 
 def _license(about: metadata.PackageMetadata) -> str:
     """What a package declares: an SPDX expression, else a license field that is a name, else classifiers."""
-    field = (about["License"] or "").strip()
+    field = (about.get("License") or "").strip()
     classifiers = [
         c.split(" :: ")[-1] for c in about.get_all("Classifier") or [] if c.startswith("License ::")
     ]
     name = field if len(field) < 60 and "Copyright" not in field else ""
-    return about["License-Expression"] or name or ", ".join(classifiers) or "see the package"
+    return about.get("License-Expression") or name or ", ".join(classifiers) or "see the package"
 
 
 def _inputs_key() -> str:

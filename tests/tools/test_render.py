@@ -75,10 +75,10 @@ def test_what_leads_nowhere_without_an_address_is_not_shown(owner, notebook, mon
     assert as_shown(notebook, page).cells[0].source == render.as_on_site(page)
 
 
-def test_the_running_time_is_filled_in(notebook):
+def test_both_times_are_filled_in(notebook):
     text = "**Running time** on two CPU cores: [measured at every build](../book/colophon.md#running-times)."
     shown = as_shown(notebook, text).cells[0].source
-    assert shown == text.replace("cores: ", "cores: 12 s, ")
+    assert shown == "**Reading time**: about 1 min. " + text.replace("cores: ", "cores: 12 s, ")
 
 
 def test_code_and_metadata_of_an_executed_notebook_stay(notebook):
