@@ -1,4 +1,4 @@
-"""What the book holds in one piece: the pages of `_toc.yml`, without its listings of source code; in a browser."""
+"""What the book is in one piece: the pages of `_toc.yml` without the listings, opened in a browser."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +10,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from browsers import FLAGS, find_browser
 from paths import HTML, ROOT
 
+_SETTINGS = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+TITLE, AUTHOR = _SETTINGS["title"], _SETTINGS["author"]
+LICENSE = "Text and figures: CC BY 4.0. Code: Apache-2.0."
 PATIENCE = 300_000  # milliseconds, for a long page on a slow computer
 
 
@@ -30,7 +33,9 @@ def parts() -> list[Part]:
     listed = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     found = [Part("", (listed["root"],))]
     for part in listed["parts"]:
-        found.append(Part(part["caption"], tuple(page["file"] for page in part["chapters"] if "file" in page)))
+        found.append(
+            Part(part["caption"], tuple(page["file"] for page in part["chapters"] if "file" in page))
+        )
     return found
 
 

@@ -20,9 +20,9 @@ from playwright.sync_api import Browser, Page
 
 import contents
 from address import address
-from contents import Part
+from contents import AUTHOR, LICENSE, TITLE, Part
 from paths import HTML, ROOT
-from printing import AUTHOR, LICENSE, TITLE, cover
+from printing import cover
 
 WIDTH = 700  # CSS pixels of the text, when views are drawn
 VIEWS = '[id^="bertviz-"], .next-token-view .ntv-body'
@@ -88,7 +88,8 @@ def make_epub(target: Path, book: list[Part], say: Callable = print) -> None:
                 say(f"writing {name}")
                 chapters.append(_chapter(running, name, kept, pictures))
             made.append((part.caption, chapters))
-    front = File("cover.xhtml", _page("Cover", '<p class="cover"><img src="images/cover.png" alt="Cover"/></p>'))
+    image = f'<p class="cover"><img src="{picture.name}" alt="Cover: {TITLE}"/></p>'
+    front = File("cover.xhtml", _page("Cover", image))
     every = [chapter for _, chapters in made for chapter in chapters]
     documents = [front, File("contents.xhtml", _navigation(made), {"nav"}), *(c.file for c in every)]
     style = File("book.css", _style().encode())
@@ -185,7 +186,7 @@ def _pack(target: Path, documents: list[File], others: list[File]) -> None:
 
 def _package(documents: list[File], others: list[File]) -> str:
     """The package document: what the book is, its files, and the order in which they are read."""
-    repository, tag = address()
+    identifier = uuid.uuid5(uuid.NAMESPACE_URL, "@".join(address()))
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     about = {
         "schema:accessMode": ["textual", "visual"],
@@ -209,7 +210,7 @@ def _package(documents: list[File], others: list[File]) -> str:
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="id" xml:lang="en-US">'
         '<metadata xmlns:dc="http://purl.org/dc/elements/1.1/">'
-        f'<dc:identifier id="id">urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f"{repository}@{tag}")}</dc:identifier>'
+        f'<dc:identifier id="id">urn:uuid:{identifier}</dc:identifier>'
         f"<dc:title>{TITLE}</dc:title><dc:language>en-US</dc:language><dc:creator>{AUTHOR}</dc:creator>"
         f'<dc:rights>{LICENSE}</dc:rights><meta property="dcterms:modified">{now}</meta>{meta}</metadata>'
         f"<manifest>{manifest}</manifest><spine>{spine}</spine></package>\n"

@@ -1,8 +1,8 @@
 """The book as one PDF: each page of the site printed by the browser, and all of them put together.
 
-A printed page is the site's own, with `book/_static/print.css` and `print.js`. What it takes to make a book of
-them is here: a cover, a table of contents, page numbers that go on, bookmarks, links from chapter to chapter,
-and the tags that tell a screen reader what is a heading, a table or a picture.
+A printed page is the site's own, with `book/_static/print.css` and `print.js`. Here is what makes a book of
+them: a cover, a table of contents, page numbers that go on, bookmarks, links from chapter to chapter, and the
+tags that tell a screen reader what is a heading, a table or a picture.
 """
 
 import html
@@ -28,12 +28,9 @@ from pypdf.generic import (
 
 import contents
 from address import address
-from contents import Part
+from contents import AUTHOR, LICENSE, TITLE, Part
 from paths import ROOT
 
-TITLE = "Transformers, Taken Apart"
-AUTHOR = "The Transformers, Taken Apart contributors"
-LICENSE = "Text and figures: CC BY 4.0. Code: Apache-2.0."
 LEVELS = 3  # of headings among the bookmarks: chapters, sections, and what is below these
 LISTED = 2  # of headings in the table of contents
 ROW = "contents:"  # an address in the table of contents: the number of its row
@@ -160,10 +157,12 @@ def _headings(printed: Printed, titles: list[str]) -> list[Row]:
 def cover(more: str = "") -> str:
     """The cover as a page for the browser; more of its text may follow."""
     logo = (ROOT / "book" / "_static" / "logo.svg").read_text(encoding="utf-8")
+    lines = (f"Version {address()[1].removeprefix('v')}", AUTHOR, LICENSE)
+    told = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
     return (
         f'<!doctype html><html lang="en-US"><head><meta charset="utf-8"><title>{TITLE}</title>'
         f'<style>{FRONT_STYLE}</style></head><body><div class="cover">{logo}<h1>{TITLE}</h1>'
-        f"<p>Version {address()[1].removeprefix('v')}</p><p>{AUTHOR}</p><p>{LICENSE}</p></div>{more}</body></html>"
+        f"{told}</div>{more}</body></html>"
     )
 
 
@@ -279,9 +278,7 @@ class _Tags:
         tree = self._new(None, Nums=self.numbers)
         # The browser uses two kinds of PDF 2.0, which not every reader knows.
         kinds = {NameObject(kind): NameObject("/Span") for kind in ("/Em", "/Strong")}
-        root = self._new(
-            "/StructTreeRoot", K=self.document, ParentTree=tree, RoleMap=DictionaryObject(kinds)
-        )
+        root = self._new("/StructTreeRoot", K=self.document, ParentTree=tree, RoleMap=DictionaryObject(kinds))
         self.document.get_object()[NameObject("/P")] = root
         self.root = root.get_object()
         writer.root_object[NameObject("/StructTreeRoot")] = root
