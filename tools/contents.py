@@ -14,6 +14,13 @@ _SETTINGS = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 TITLE, AUTHOR = _SETTINGS["title"], _SETTINGS["author"]
 LICENSE = "Text and figures: CC BY 4.0. Code: Apache-2.0."
 PATIENCE = 300_000  # milliseconds, for a long page on a slow computer
+READY = """async () => {
+  await Promise.all([window.MathJax?.startup?.promise, document.fonts.ready]);
+  window.dispatchEvent(new Event("book:draw-all"));
+  const images = [...document.images];
+  images.forEach((image) => (image.loading = "eager"));
+  await Promise.all(images.map((image) => image.decode().catch(() => {})));
+}"""
 
 
 class NoBrowser(Exception):
@@ -64,7 +71,7 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def opened(running: Browser, address: str, **options: object) -> Iterator[Page]:
-    """A page with its formulas and fonts in place. Nothing is asked of another host.
+    """A page with its formulas, fonts, pictures and views in place. Nothing is asked of another host.
 
     Args:
         running: a browser.
@@ -76,7 +83,7 @@ def opened(running: Browser, address: str, **options: object) -> Iterator[Page]:
     context.route(lambda url: not url.startswith(("file:", "data:", "blob:")), lambda route: route.abort())
     page = context.new_page()
     page.goto(address)
-    page.evaluate("Promise.all([window.MathJax?.startup?.promise, document.fonts.ready])")
+    page.evaluate(READY)
     try:
         yield page
     finally:

@@ -128,7 +128,9 @@ def _stills(page: Page, name: str) -> Iterator[tuple[File, str]]:
 
 
 def _cover(running: Browser) -> bytes:
-    with contents.opened(running, "about:blank", viewport={"width": 800, "height": 1200}) as page:
+    with contents.opened(
+        running, "about:blank", viewport={"width": 600, "height": 900}, device_scale_factor=2
+    ) as page:
         page.set_content(cover())
         return page.screenshot()
 

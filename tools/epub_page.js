@@ -3,17 +3,14 @@
 ({ kept, own, files }) => {
   const XHTML = "http://www.w3.org/1999/xhtml", MATHML = "http://www.w3.org/1998/Math/MathML";
   const LEFT_OUT = `script, style, link, template, noscript, button, input, label.dt-search, .dt-search, .headerlink,
-    .copybtn, .only-dark, .diagram-tools, .toggle-button, [hidden]`;
+    .copybtn, .only-dark, .diagram-tools, .toggle-button, .exercise-link, .view-hint, .view-keys, [hidden]`;
   const KEPT = new Set(`a abbr aside b blockquote br caption code col colgroup dd del dfn div dl dt em figcaption figure
     h1 h2 h3 h4 h5 h6 hr i img kbd li mark ol p pre q s samp section small span strong sub sup table tbody td tfoot th
     thead tr u ul var`.split(/\s+/));
   const ATTRIBUTES = new Set(["id", "class", "title", "lang", "colspan", "rowspan", "scope", "start", "value"]);
-  const STYLED = new Set(["background", "background-color", "border", "border-color", "color", "font-weight", "width"]);
   const result = document.implementation.createDocument(XHTML, "div");
   const images = {}; // of the book -> where they lie
   const ids = new Set();
-  const formulas = new Map([...(window.MathJax?.startup?.document?.math ?? [])].map((item) =>
-    [item.typesetRoot, item]));
 
   function add(parent, name, text = "", namespace = XHTML) {
     const element = result.createElementNS(namespace, name);
@@ -54,22 +51,19 @@
       if (name === "id") ids.add(value);
       element.setAttribute(name, clean(value));
     }
-    const told = [...node.style].filter((name) => STYLED.has(name) && !node.style.getPropertyValue(name).includes("var("));
-    const style = told.map((name) => `${name}: ${node.style.getPropertyValue(name)}`).join("; ");
-    if (style && !["table", "col"].includes(node.localName)) element.setAttribute("style", style);
+    const style = node.getAttribute("style") ?? ""; // of chips and the like; tables were sized for this window
+    if (style && !/--|var\(/.test(style) && !node.closest("table")) element.setAttribute("style", style);
   }
 
   function formula(node, parent) {
-    const item = formulas.get(node);
-    const text = MathJax.startup.toMML(item.root);
-    const math = new DOMParser().parseFromString(text, "application/xml").documentElement;
+    const math = result.importNode(node.querySelector("mjx-assistive-mml > math"), true);
     for (const element of [math, ...math.querySelectorAll("*")]) {
       for (const { name } of [...element.attributes]) {
         if (/^data-|^class$|^style$/.test(name)) element.removeAttribute(name);
       }
     }
-    math.setAttribute("alttext", item.math.trim());
-    parent.append(result.importNode(math, true));
+    math.setAttribute("alttext", (node.dataset.tex ?? math.textContent).replace(/\s+/g, " ").trim());
+    parent.append(math);
   }
 
   function drawing(node, parent) {

@@ -43,6 +43,7 @@ body { font: 10.5pt/1.5 sans-serif; color: #111; margin: 0; }
 .cover svg { width: 90mm; margin-bottom: 18mm; }
 .cover h1 { font-size: 30pt; line-height: 1.15; margin: 0 0 4mm; }
 .cover p { margin: 0 0 2mm; color: #444; }
+@media screen { .cover { height: 100vh; padding: 0 10%; box-sizing: border-box; } }
 nav h2 { font-size: 20pt; margin: 0 0 8mm; }
 nav p { margin: 0; display: flex; break-inside: avoid; }
 nav p.part { font-weight: 700; margin: 6mm 0 1mm; break-after: avoid; }

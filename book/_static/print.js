@@ -2,15 +2,18 @@
 // that of light pages. Afterwards all is as it was. Browsers tell it by two events, some by one of them.
 (function () {
   const MOST_LINES = 30; // of code that is kept on one page
+  const PAPER = 660; // CSS pixels: the width of the text on A4, the narrower of the two common kinds
   let undo = null; // what puts things back, while the page is ready for paper
 
   function prepare() {
     if (undo) return;
     undo = [];
+    const put = (element, name, value) =>
+      value === null ? element.removeAttribute(name) : element.setAttribute(name, value);
     const set = (element, name, value) => {
       const former = element.getAttribute(name);
-      undo.push(() => (former === null ? element.removeAttribute(name) : element.setAttribute(name, former)));
-      element.setAttribute(name, value);
+      undo.push(() => put(element, name, former));
+      put(element, name, value);
     };
     const root = document.documentElement;
     if (root.dataset.theme) set(root, "data-theme", "light");
@@ -27,26 +30,28 @@
       undo.push(() => box.classList.remove("printed-whole"));
     });
     window.dispatchEvent(new Event("book:draw-all")); // views that wait until they are looked at
-    const views = [...document.querySelectorAll('[id^="bertviz-"] svg:not([viewBox])')];
+    const views = [...document.querySelectorAll('[id^="bertviz-"] svg')];
+    views.forEach((svg) => set(svg, "viewBox", null)); // another script's, for the width of the window
     for (const [svg, { width, height }] of views.map((svg) => [svg, drawn(svg)])) {
-      if (!width || !height) continue;
-      set(svg, "viewBox", `0 0 ${width} ${height}`);
+      const size = `--drawn-width: ${width}px; --drawn-height: ${height}px; --drawn-zoom: ${Math.min(1, PAPER / width)}`;
+      if (width) set(svg.parentElement, "style", `${svg.parentElement.getAttribute("style") ?? ""}; ${size}`);
       if (!svg.hasAttribute("aria-label")) {
         set(svg, "role", "img");
         set(svg, "aria-label", described(svg.closest('[id^="bertviz-"]')));
       }
-      set(svg, "style", `${svg.getAttribute("style") ?? ""}; --drawn-width: ${width}px`);
     }
   }
 
-  // A view in words: its settings and the tokens that its lines join.
+  // A view in words: its settings, and the tokens that its lines join or the pictures that it is made of.
   function described(view) {
     const settings = [...view.querySelectorAll("select")].map((menu) =>
       `${menu.getAttribute("aria-label") ?? menu.id} ${menu.selectedOptions[0]?.textContent.trim()}`);
-    const sides = ["left", "right"].map((side) =>
-      [...view.querySelectorAll(`#${side} text`)].map((token) => token.textContent.trim()).join(" "));
-    const joined = sides[0] && `Lines lead from "${sides[0]}" to "${sides[1]}", the stronger the larger the weight.`;
-    return [`Attention view${settings.length ? `, ${settings.join(", ")}` : ""}.`, joined].filter(Boolean).join(" ");
+    const side = (names) => [...view.querySelectorAll(names)].map((token) => token.textContent.trim()).join(" ");
+    const [left, right] = [side("#left text, #collapsed #leftText text"), side("#right text, #collapsed #rightText text")];
+    const pictures = view.querySelectorAll(".attn_background").length;
+    return `Attention view${["", ...settings].join(", ")}.` +
+      (left ? ` Lines lead from "${left}" to "${right}", the stronger the larger the weight.` : "") +
+      (pictures ? ` ${pictures} small pictures: a row for each layer, a column for each head.` : "");
   }
 
   // How wide and high a view is. The head and the neuron view say 100 %: then as far as one can see something.

@@ -40,7 +40,8 @@ LOOK = """() => {
   const style = element => getComputedStyle(element);
   const name = e => `${e.tagName}.${e.getAttribute('class')}: ${e.textContent.trim().slice(0, 60)}`;
   const told = list => list.map(name);
-  const inside = [...article.querySelectorAll('*')].filter(e => seen(e) && !e.closest('mjx-math, svg *'));
+  const letters = 'mjx-math, mjx-assistive-mml, svg *';
+  const inside = [...article.querySelectorAll('*')].filter(e => seen(e) && !e.closest(letters));
   const light = color => Math.min(...color.match(/[\\d.]+/g).slice(0, 3).map(Number)) > 200;
   return {
     folded: told([...article.querySelectorAll('details')].filter(folded =>
@@ -56,7 +57,7 @@ LOOK = """() => {
       .filter(e => style(e).backgroundColor !== 'rgba(0, 0, 0, 0)' && !light(style(e).backgroundColor)))
       .concat([...article.querySelectorAll('img.only-dark')].filter(seen).map(image => image.src)),
     undrawn: [...article.querySelectorAll('[id^="bertviz-"]')]
-      .filter(view => !view.querySelector('svg[viewBox] line')).map(view => view.id),
+      .filter(view => !view.querySelector('svg[aria-label] line')).map(view => view.id),
     titles: [...article.querySelectorAll('h1')].filter(seen).length,
   };
 }"""
@@ -81,6 +82,7 @@ def test_after_printing_a_page_is_as_it_was(open_tab):
     assert tab.page.evaluate(state) != before
     tab.page.emulate_media(media="screen")
     tab.page.wait_for_function("!document.querySelector('article details[open]')")
+    tab.page.evaluate("new Promise(done => setTimeout(done, 200))")  # others look at the new size, too
     assert tab.page.evaluate(state) == before
     tab.page.context.close()
 
