@@ -34,11 +34,11 @@ from paths import ROOT
 LEVELS = 3  # of headings among the bookmarks: chapters, sections, and what is below these
 LISTED = 2  # of headings in the table of contents
 ROW = "contents:"  # an address in the table of contents: the number of its row
-READY = (ROOT / "tools" / "print_page.js").read_text(encoding="utf-8")
+PRINT_PAGE = (ROOT / "tools" / "print_page.js").read_text(encoding="utf-8")
 FRONT_STYLE = """
 @page { margin: 20mm 24mm; @bottom-center { content: counter(page, lower-roman); font: 8.5pt sans-serif; } }
 @page :first { @bottom-center { content: none; } }
-body { font: 10.5pt/1.5 sans-serif; color: #111; margin: 0; }
+body { font: 10.5pt/1.5 sans-serif; font-variant-ligatures: none; color: #111; margin: 0; }
 .cover { height: 240mm; display: flex; flex-direction: column; justify-content: center; break-after: page; }
 .cover svg { width: 90mm; margin-bottom: 18mm; }
 .cover h1 { font-size: 30pt; line-height: 1.15; margin: 0 0 4mm; }
@@ -132,7 +132,7 @@ def print_page(
     """
     with contents.opened(running, contents.address_of(name)) as page:
         known = [contents.address_of(other) for other in kept]
-        titles = page.evaluate(READY, {"kept": known, "number": number})
+        titles = page.evaluate(PRINT_PAGE, {"kept": known, "number": number})
         page.pdf(path=target, format="A4", print_background=True, outline=True, tagged=True)
     return titles
 
@@ -261,9 +261,13 @@ def _add_bookmarks(writer: PdfWriter, rows: list[Row], start: int) -> None:
     for row in rows:
         parent = next((above[level] for level in range(row.level - 1, -1, -1) if level in above), None)
         top = row.top or float(writer.pages[start + row.page].mediabox.top)
-        fit = Fit.xyz(left=0, top=top)
-        is_open = row.level == 0
-        made = writer.add_outline_item(row.title, start + row.page, parent, fit=fit, is_open=is_open)
+        made = writer.add_outline_item(
+            title=row.title,
+            page_number=start + row.page,
+            parent=parent,
+            fit=Fit.xyz(left=0, top=top),
+            is_open=row.level == 0,
+        )
         above = {level: item for level, item in above.items() if level < row.level} | {row.level: made}
 
 
