@@ -12,6 +12,8 @@ import sys
 
 COMMANDS = {
     "book": "install what is missing, execute the notebooks whose inputs changed, render the site",
+    "pdf": "the book, and from it one PDF",
+    "epub": "the book, and from it one EPUB",
     "test": "the book, and everything that is checked: style, unit tests, notebooks, the site in a browser",
     "test-full": "the same; also every notebook twice and with full resources, every page over HTTP too",
     "test-colab": "run every notebook as in Colab: its versions, from the set-up cell (3 GB to download)",
@@ -28,8 +30,8 @@ COMMANDS = {
     "help": "list the commands",
 }
 # What each command needs of the extras in pyproject.toml; those that are not named need "book".
-TESTING = ("test", "test-full", "lint", "bench")
-EXTRAS = {"lab": ["book", "lab"]} | {command: ["book", "test"] for command in TESTING}
+WITH_TEST = ("pdf", "epub", "test", "test-full", "lint", "bench")
+EXTRAS = {"lab": ["book", "lab"]} | {command: ["book", "test"] for command in WITH_TEST}
 UNDER_LOCK = "BOOK_UNDER_LOCK"  # tells the inner Python that the outer one holds the lock
 ENDLESS = ("serve", "lab")  # these change nothing, and must not keep others from working
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 import address
@@ -17,7 +18,7 @@ import processes
 import render
 import skeleton
 import vendor
-from paths import HTML, NOTEBOOKS, ROOT, notebooks
+from paths import BUILD, HTML, NOTEBOOKS, ROOT, notebooks
 
 
 class Failure(Exception):
@@ -39,6 +40,40 @@ def book(options: Namespace) -> int:
     ) as failed:
         raise Failure(str(failed)) from failed
     _say(f"\nthe site: {(HTML / 'index.html').relative_to(ROOT)}  (open it, or: python tools/book.py serve)")
+    return 0
+
+
+def pdf(options: Namespace) -> int:
+    """The book, and from it one PDF."""
+    import printing  # Here, because `make book` does without the packages that it needs.
+
+    return _in_one_file(options, "pdf", printing.make_pdf)
+
+
+def epub(options: Namespace) -> int:
+    """The book, and from it one EPUB."""
+    from epub import make_epub
+
+    return _in_one_file(options, "epub", make_epub)
+
+
+def _in_one_file(options: Namespace, kind: str, make: Callable) -> int:
+    """Make the book, then one file of it, unless that is there and made from the same."""
+    import contents
+
+    book(options)
+    target = BUILD / f"{address.NAME}-{address.address()[1].removeprefix('v')}.{kind}"
+    stamp, wanted = BUILD / f"made_{kind}", render.STAMP.read_text(encoding="utf-8")
+    if target.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        _say(f"{kind}: nothing changed, nothing made")
+    else:
+        stamp.unlink(missing_ok=True)
+        try:
+            make(target, contents.parts(), say=_say)
+        except contents.NoBrowser as failed:
+            raise Failure(str(failed)) from failed
+        stamp.write_text(wanted, encoding="utf-8")
+    _say(f"\nthe {kind.upper()}: {target.relative_to(ROOT)}")
     return 0
 
 

@@ -10,22 +10,12 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
-from browsers import find_browser
 from playwright.sync_api import Browser, sync_playwright
 from site_visits import PHONES, THEMES, Tab, Visit, listen, look_at, visits
 
+from browsers import FLAGS, find_browser
 from paths import HTML
 
-# Without the last four, Chromium itself asks its maker's servers at every start.
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-quic",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 SCHEMES = ("file", "http")
 
 

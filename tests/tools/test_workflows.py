@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import address
 import book
 from paths import ROOT
 
@@ -61,7 +62,11 @@ def test_a_workflow_may_do_little_and_not_for_ever(path):
     for name, job in workflow["jobs"].items():
         assert 0 < job["timeout-minutes"] <= 350, name
         writes = {what for what, right in job.get("permissions", {}).items() if right == "write"}
-        assert writes <= {"pages", "id-token"}, name
+        assert writes <= {"pages", "id-token", "contents"}, name
+        if "contents" in writes:  # could change the repository: so it runs nothing but the host's own program
+            assert not any("uses" in step for step in job["steps"]), name
+            commands = [line.strip() for step in job["steps"] for line in step["run"].splitlines()]
+            assert commands and all(line.startswith("gh ") for line in commands), name
         for step in job["steps"]:
             if "actions/checkout" in step.get("uses", ""):
                 assert step["with"]["persist-credentials"] is False, name
@@ -86,6 +91,18 @@ def test_publishing_refuses_before_it_builds_and_takes_nothing_from_caches():
     assert runs.index("python tools/book.py check-release") < runs.index("bash .ci/run")
     assert read(path)["jobs"]["deploy"]["needs"] == "build"
     assert not any("cache" in action or action.startswith("./") for action in used(path))
+
+
+def test_a_release_gets_the_book_as_pdf_and_as_epub():
+    workflow = read(GITHUB / "workflows" / "publish.yml")
+    build, attach = workflow["jobs"]["build"]["steps"], workflow["jobs"]["attach"]
+    runs = [step.get("run", "") for step in build]
+    for kind in ("pdf", "epub"):
+        assert runs.index("bash .ci/run") < runs.index(f"python tools/book.py {kind}")
+    kept = next(step["with"] for step in build if "upload-artifact" in step.get("uses", ""))
+    assert kept["path"].split() == [f"build/{address.NAME}-*.{kind}" for kind in ("pdf", "epub")]
+    assert attach["needs"] == "build"
+    assert f"--name {kept['name']} " in attach["steps"][0]["run"]
 
 
 def test_every_week_everything_runs_that_a_change_leaves_out():

@@ -3,8 +3,9 @@
 import sys
 from pathlib import Path
 
-import browsers
 import pytest
+
+import browsers
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,16 @@ import shutil
 import sys
 from collections.abc import Mapping
 
+# How it is started. Without the last four, Chromium itself asks its maker's servers at every start.
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 COMMANDS = (
     "chromium",
     "chromium-browser",

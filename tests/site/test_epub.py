@@ -1,0 +1,70 @@
+"""The EPUB: valid, whole, readable without scripts and without a network."""
+
+import html
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from printed_book import MATH, XHTML, Package, check_package, check_with_epubcheck, printing_with, words
+
+import epub
+from contents import Part
+from paths import EXECUTED, HTML
+
+pytestmark = pytest.mark.site
+
+CHAPTER = "notebooks/14_summarization"
+PAGES = ("book/glossary", "notebooks/attention_view", CHAPTER)
+
+
+@pytest.fixture(scope="module")
+def package(browser, site, tmp_path_factory) -> Package:
+    """An EPUB of three pages."""
+    target = tmp_path_factory.mktemp("epub") / "book.epub"
+    with printing_with(browser):
+        epub.make_epub(target, [Part("", PAGES[:1]), Part("Views & texts", PAGES[1:])], say=lambda _: None)
+    assert [path.name for path in target.parent.iterdir()] == ["book.epub"]
+    return Package(target)
+
+
+def test_an_epub_is_complete_in_itself(package):
+    check_package(package)
+
+
+def test_epubcheck_finds_nothing(package):
+    check_with_epubcheck(package.path)
+
+
+def test_the_contents_name_chapters_and_sections(package):
+    listed = package.text("contents.xhtml")
+    for name in ("Glossary", "Views & texts", "How to read an attention view", "One control"):
+        assert name in listed
+
+
+def test_a_chapter_is_whole_with_hints_and_solutions(package):
+    text = words(package.text("notebooks-14_summarization.xhtml"))
+    cells = nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4).cells
+    code = [line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines()]
+    assert [line for line in code if words(line) not in text] == []
+    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    hints = re.findall(r"(?s)<summary>Hint</summary>(.+?)</details>", prose)
+    told = [html.unescape(re.sub(r"<[^>]+>", "", hint)) for hint in hints]
+    assert len(told) > 3
+    straight = str.maketrans("“”‘’", "\"\"''")  # on the site quotation marks are round
+    assert [hint for hint in told if words(hint) not in text.translate(straight)] == []
+
+
+def test_formulas_are_mathml(package):
+    page = (HTML / f"{CHAPTER}.html").read_text(encoding="utf-8")
+    made = list(package.pages["notebooks-14_summarization.xhtml"].iter(MATH))
+    assert len(made) == len(re.findall(r'class="math ', page)) > 5
+    assert all(len(list(formula.iter())) > 1 for formula in made)
+    assert "\\(" not in package.text("notebooks-14_summarization.xhtml")
+
+
+def test_views_are_pictures_that_are_told_in_words(package):
+    images = [e for e in package.pages["notebooks-attention_view.xhtml"].iter(f"{XHTML}img")]
+    view = next(image for image in images if "view-0" in image.get("src"))
+    assert "layer 3" in view.get("alt") and "patrick" in view.get("alt")
+    assert len(package.files[view.get("src")]) > 20_000, "a picture with lines in it"

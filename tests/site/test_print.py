@@ -1,0 +1,219 @@
+"""Pages on paper: everything unfolded, nothing cut off, no navigation; and a chapter as PDF."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.sync_api import Page
+from printed_book import bookmarks, printing_with, words
+from pypdf import PdfReader
+from site_visits import NO_SITE
+
+import contents
+import printing
+from contents import Part
+from paths import EXECUTED, HTML
+
+pytestmark = pytest.mark.site
+
+PAPER = 665  # CSS pixels: A4 without its margins, the narrower of the two common kinds of paper
+UNPRINTED = ("search.html", "genindex.html", "404.html")
+CHAPTER = "notebooks/14_summarization"
+WITH_VIEWS = "notebooks/attention_view"
+
+
+def printed(page: Page, theme: str = "dark") -> dict:
+    """Put a page on paper, and look at it."""
+    page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+    page.emulate_media(media="print")
+    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    return page.evaluate(LOOK)
+
+
+# Letters inside a formula or a drawing have boxes of their own; what counts is the formula or the drawing.
+LOOK = """() => {
+  const article = document.querySelector('article'), paper = document.documentElement.clientWidth;
+  const box = element => element.getBoundingClientRect();
+  const seen = element => element.checkVisibility({visibilityProperty: true, opacityProperty: true})
+    && box(element).width > 1 && box(element).height > 1;
+  const style = element => getComputedStyle(element);
+  const name = e => `${e.tagName}.${e.getAttribute('class')}: ${e.textContent.trim().slice(0, 60)}`;
+  const told = list => list.map(name);
+  const letters = 'mjx-math, mjx-assistive-mml, svg *';
+  const inside = [...article.querySelectorAll('*')].filter(e => seen(e) && !e.closest(letters));
+  const light = color => Math.min(...color.match(/[\\d.]+/g).slice(0, 3).map(Number)) > 200;
+  return {
+    folded: told([...article.querySelectorAll('details')].filter(folded =>
+      !folded.open || [...folded.children].some(child => child.localName !== 'summary' && !seen(child)
+                                                         && child.textContent.trim()))),
+    elsewhere: told([...document.body.querySelectorAll('*')]
+      .filter(e => seen(e) && !article.contains(e) && !e.contains(article))),
+    controls: told(inside.filter(e => e.matches('input, button:not(.ntv-token), .headerlink, .copybtn'))),
+    too_wide: told(inside.filter(e => box(e).right > paper + 1 || box(e).left < -1)),
+    cut_off: told(inside.filter(e => style(e).overflowX !== 'visible' && e.scrollWidth > e.clientWidth + 1)),
+    orphaned: told(inside.filter(e => /^h[1-6]$/.test(e.localName) && style(e).breakAfter !== 'avoid')),
+    dark: told([document.body, article, ...inside.filter(e => e.matches('pre, td, figure'))]
+      .filter(e => style(e).backgroundColor !== 'rgba(0, 0, 0, 0)' && !light(style(e).backgroundColor)))
+      .concat([...article.querySelectorAll('img.only-dark')].filter(seen).map(image => image.src)),
+    undrawn: [...article.querySelectorAll('[id^="bertviz-"]')]
+      .filter(view => !view.querySelector('svg[aria-label] line')).map(view => view.id),
+    titles: [...article.querySelectorAll('h1')].filter(seen).length,
+  };
+}"""
+
+
+def test_a_page_is_whole_on_paper_whatever_its_mode(open_tab, name):
+    if name in (NO_SITE, *UNPRINTED):
+        pytest.skip(name)
+    tab = open_tab("file", name, viewport={"width": PAPER, "height": 1000})
+    found = printed(tab.page)
+    assert found.pop("titles") == 1
+    assert {what: wrong for what, wrong in found.items() if wrong} == {}
+    tab.page.context.close()
+
+
+def test_after_printing_a_page_is_as_it_was(open_tab):
+    tab = open_tab("file", f"{CHAPTER}.html")
+    state = """() => [document.documentElement.dataset.theme, document.querySelector('article').innerHTML]"""
+    before = tab.page.evaluate(state)
+    found = printed(tab.page, theme=before[0])
+    assert found["folded"] == []
+    assert tab.page.evaluate(state) != before
+    tab.page.emulate_media(media="screen")
+    tab.page.wait_for_function("!document.querySelector('article details[open]')")
+    tab.page.evaluate("new Promise(done => setTimeout(done, 200))")  # others look at the new size, too
+    assert tab.page.evaluate(state) == before
+    tab.page.context.close()
+
+
+def test_views_that_wait_are_asked_to_draw(open_tab):
+    """Views are drawn when they come into view; paper shows them all."""
+    tab = open_tab("file", f"{WITH_VIEWS}.html")
+    asked = """() => {
+      const folded = [], all = document.getElementsByTagName('article')[0].getElementsByTagName('details');
+      window.addEventListener('book:draw-all', () => folded.push([...all].filter(one => !one.open).length));
+      window.dispatchEvent(new Event('beforeprint'));
+      return folded; }"""
+    assert tab.page.evaluate(asked) == [0], "asked once, when what is folded is open"
+    tab.page.context.close()
+
+
+def test_links_to_other_sites_say_where_they_lead(open_tab):
+    tab = open_tab("file", f"{WITH_VIEWS}.html")
+    link = tab.page.locator("article a.external[href^=http]").first
+    added = "link => getComputedStyle(link, '::after').content"
+    assert link.evaluate(added) == "none"
+    tab.page.emulate_media(media="print")
+    assert link.get_attribute("href") in link.evaluate(added)
+    tab.page.context.close()
+
+
+# --- A chapter as PDF, and a small book.
+
+
+@pytest.fixture(scope="module")
+def chapter(browser, site, tmp_path_factory) -> tuple[PdfReader, list[str], list[str]]:
+    """A chapter printed as the book's pages 41 and after, its headings, and the text of each page."""
+    target = tmp_path_factory.mktemp("chapter") / "chapter.pdf"
+    titles = printing.print_page(browser, CHAPTER, target, kept=[CHAPTER, WITH_VIEWS], number=41)
+    pdf = PdfReader(target)
+    return pdf, titles, [page.extract_text() for page in pdf.pages]
+
+
+def test_a_printed_chapter_has_its_code_and_its_solutions(chapter):
+    text = words("".join(chapter[2]))
+    cells = nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4).cells
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    assert sum("@title Solution" in source for source in code) > 3
+    lines = [line for source in code for line in source.splitlines() if line.strip()]
+    missing = [line for line in lines if words(line) not in text]
+    assert len(missing) <= 0.02 * len(lines), missing  # a line that goes on over the end of a page
+
+
+def test_a_printed_chapter_has_bookmarks_and_numbers(chapter):
+    pdf, titles, texts = chapter
+    notebook = nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4)
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    headings = re.findall(r"(?m)^#{1,6} (.+)$", prose)
+    assert len(headings) == len(titles) == len(list(bookmarks(pdf)))
+    for number, text in enumerate(texts, 41):
+        assert str(number) in text.split()
+    for (_, _, page), title in zip(bookmarks(pdf), titles, strict=True):
+        assert words(title) in words(texts[page])
+
+
+@pytest.fixture(scope="module")
+def small_book(browser, site, tmp_path_factory) -> PdfReader:
+    """A book of two parts."""
+    target = tmp_path_factory.mktemp("book") / "book.pdf"
+    parts = [Part("", ("book/how_to_use",)), Part("Views & words", (WITH_VIEWS, "book/glossary"))]
+    with printing_with(browser):
+        printing.make_pdf(target, parts, say=lambda _: None)
+    assert [path.name for path in target.parent.iterdir()] == ["book.pdf"]
+    return PdfReader(target)
+
+
+def test_the_contents_of_a_book_name_the_pages(small_book):
+    found = list(bookmarks(small_book))
+    assert [(level, title) for level, title, _ in found if level == 0] == [
+        (0, "How to use this book"),
+        (0, "Views & words"),
+    ]
+    assert (1, "Glossary") in [(level, title) for level, title, _ in found]
+    assert small_book.page_labels[:3] == ["i", "ii", "1"]
+    listed = words(small_book.pages[1].extract_text())
+    for level, title, page in found:
+        if (level, title) != (0, "Views & words") and level < 2:
+            assert words(title) + small_book.page_labels[page] in listed
+            assert words(title) in words(small_book.pages[page].extract_text())
+
+
+def test_links_lead_through_a_book_and_out_of_it(small_book):
+    inside, outside = [], []
+    for page in small_book.pages:
+        for annotation in page.get("/Annots", []):
+            link = annotation.get_object()
+            (inside if "/Dest" in link else outside).append(link)
+    assert {str(link["/A"]["/URI"]).split(":")[0] for link in outside} <= {"https", "http"}
+    targets = {small_book.get_page_number(link["/Dest"][0].get_object()) for link in inside}
+    glossary = next(page for _, title, page in bookmarks(small_book) if title == "Glossary")
+    assert any(target >= glossary for target in targets), "terms lead to the glossary"
+    assert len(targets) > 5
+
+
+def test_a_book_is_tagged_for_screen_readers(small_book):
+    root = small_book.trailer["/Root"]
+    assert root["/Lang"] == "en-US" and root["/MarkInfo"]["/Marked"]
+    numbers = root["/StructTreeRoot"]["/ParentTree"]["/Nums"]
+    keys = [int(key) for key in numbers[::2]]
+    assert keys == sorted(set(keys))
+    owners = {int(key): value.get_object() for key, value in zip(keys, numbers[1::2], strict=True)}
+    for page in small_book.pages:
+        for place, reference in enumerate(owners[page["/StructParents"]]):
+            owner = reference.get_object()
+            pieces = owner["/K"] if isinstance(owner["/K"], list) else [owner["/K"]]
+            marked = [piece.get_object() for piece in pieces]
+            whole = [piece for piece in marked if piece == place and owner["/Pg"].get_object() == page]
+            parts = [piece for piece in marked if isinstance(piece, dict) and piece.get("/MCID") == place]
+            assert whole or any(part["/Pg"].get_object() == page for part in parts), "found again from below"
+    told = [str(element.get("/Alt", "")) for element in structure(root["/StructTreeRoot"])]
+    assert any(alt.startswith("Attention view") for alt in told)
+
+
+def structure(root) -> Iterator[dict]:
+    waiting = [root["/K"]]
+    while waiting:
+        entry = waiting.pop().get_object()
+        if isinstance(entry, list):
+            waiting += entry
+        elif isinstance(entry, dict):
+            yield entry
+            waiting += [entry["/K"]] if "/K" in entry else []
+
+
+def test_printing_shows_the_site_that_was_made(site):
+    """Every page of the book is there to be printed."""
+    names = [name for part in contents.parts() for name in part.pages]
+    assert [name for name in names if not (HTML / f"{name}.html").exists()] == []

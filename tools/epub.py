@@ -1,0 +1,219 @@
+"""The book as an EPUB: each page of the site made plain in the browser (`epub_page.js`), and packed.
+
+What a page shows after its scripts ran is what the reader of an EPUB gets, without scripts: formulas as
+MathML, attention views and the next-token view as pictures, hints and solutions open. The package follows
+EPUB 3.3, https://www.w3.org/TR/epub-33/.
+"""
+
+import datetime
+import html
+import mimetypes
+import re
+import uuid
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from playwright.sync_api import Browser, Page
+
+import contents
+from address import address
+from contents import AUTHOR, LICENSE, TITLE, Part
+from paths import HTML, ROOT
+from printing import cover
+
+WIDTH = 700  # CSS pixels of the text, when views are drawn
+VIEWS = '[id^="bertviz-"], .next-token-view .ntv-body'
+MAKE_PLAIN = (ROOT / "tools" / "epub_page.js").read_text(encoding="utf-8")
+# Pictures take the place of views. Each view gets a number, and is told in words.
+NUMBER_VIEWS = """views => [...document.querySelectorAll(views)].map((view, number) => {
+  view.dataset.still = number;
+  const rows = [...view.querySelectorAll(".ntv-row")].map((row) =>
+    [...row.querySelectorAll(".ntv-token, .ntv-number")].map((part) => part.textContent).join(" "));
+  return view.querySelector("svg")?.getAttribute("aria-label") ?? `Bars, a token each: ${rows.join(", ")}.`;
+})"""
+COLORS = re.compile(r'(?m)^html\[data-theme="light"\] (\.highlight \.[^{]*\{[^}]*\})')
+CONTAINER = """<?xml version="1.0" encoding="UTF-8"?>
+<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
+<rootfile full-path="book/package.opf" media-type="application/oebps-package+xml"/></rootfiles></container>
+"""
+
+
+@dataclass
+class File:
+    """A file of the package, as its list of contents names it."""
+
+    name: str
+    content: bytes
+    properties: set[str] = field(default_factory=set)
+
+    @property
+    def media_type(self) -> str:
+        """What kind of file it is."""
+        known = {".xhtml": "application/xhtml+xml", ".svg": "image/svg+xml", ".css": "text/css"}
+        suffix = Path(self.name).suffix
+        return known.get(suffix) or mimetypes.guess_type(self.name)[0]
+
+
+@dataclass
+class Chapter:
+    """A page of the site in the book."""
+
+    file: File
+    title: str
+    sections: list[tuple[str, str]]  # where they are in the file, and their titles
+
+
+def make_epub(target: Path, book: list[Part], say: Callable = print) -> None:
+    """Make the book one EPUB, which is there when it is whole.
+
+    Args:
+        target: the file.
+        book: its parts, as `contents.parts` gives them.
+        say: where it is told what is being made.
+
+    Raises:
+        contents.NoBrowser: there is nothing to draw views with.
+    """
+    kept = {contents.address_of(name): _file_name(name) for part in book for name in part.pages}
+    pictures: dict[str, File] = {}
+    made: list[tuple[str, list[Chapter]]] = []
+    with contents.browser() as running:
+        picture = File("images/cover.png", _cover(running), {"cover-image"})
+        for part in book:
+            chapters = []
+            for name in part.pages:
+                say(f"writing {name}")
+                chapters.append(_chapter(running, name, kept, pictures))
+            made.append((part.caption, chapters))
+    image = f'<p class="cover"><img src="{picture.name}" alt="Cover: {TITLE}"/></p>'
+    front = File("cover.xhtml", _page("Cover", image))
+    every = [chapter for _, chapters in made for chapter in chapters]
+    documents = [front, File("contents.xhtml", _navigation(made), {"nav"}), *(c.file for c in every)]
+    style = File("book.css", _style().encode())
+    _pack(target, documents, [style, picture, *pictures.values()])
+
+
+def _chapter(running: Browser, name: str, kept: dict[str, str], pictures: dict[str, File]) -> Chapter:
+    """One page of the site as a file of the book; its pictures are added to the others."""
+    own = contents.address_of(name)
+    size = {"width": WIDTH, "height": 1000}
+    with contents.opened(running, own, viewport=size, device_scale_factor=2) as page:
+        page.emulate_media(media="print")
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        stills = list(_stills(page, Path(name).name))
+        files = [
+            {"selector": f'[data-still="{i}"]', "name": Path(file.name).name, "alt": alt}
+            for i, (file, alt) in enumerate(stills)
+        ]
+        plain = page.evaluate(MAKE_PLAIN, {"kept": kept, "own": own, "files": files})
+    pictures |= {file.name: file for file, _ in stills}
+    for image, source in plain["images"].items():
+        path = Path(unquote(urlparse(source).path))
+        pictures[f"images/{image}"] = File(f"images/{image}", path.read_bytes())
+    headings = plain["headings"]
+    title = headings[0]["title"]
+    properties = {kind for kind, there in (("mathml", plain["math"]), ("svg", plain["svg"])) if there}
+    sections = [(h["id"], h["title"]) for h in headings if h["level"] == 2 and h["id"]]
+    return Chapter(File(_file_name(name), _page(title, plain["body"]), properties), title, sections)
+
+
+def _stills(page: Page, name: str) -> Iterator[tuple[File, str]]:
+    """Pictures of the views of a page, as they open, and what they show in words."""
+    for number, alt in enumerate(page.evaluate(NUMBER_VIEWS, VIEWS)):
+        view = page.locator(f'[data-still="{number}"]')
+        yield File(f"images/{name}-view-{number}.png", view.screenshot(animations="disabled")), alt
+
+
+def _cover(running: Browser) -> bytes:
+    with contents.opened(
+        running, "about:blank", viewport={"width": 600, "height": 900}, device_scale_factor=2
+    ) as page:
+        page.set_content(cover())
+        return page.screenshot()
+
+
+def _file_name(page: str) -> str:
+    return page.replace("/", "-") + ".xhtml"
+
+
+def _page(title: str, body: str) -> bytes:
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE html>\n'
+        '<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops" '
+        f'lang="en-US" xml:lang="en-US"><head><title>{html.escape(title)}</title>'
+        f'<link rel="stylesheet" type="text/css" href="book.css"/></head><body>{body}</body></html>\n'
+    ).encode()
+
+
+def _navigation(made: list[tuple[str, list[Chapter]]]) -> bytes:
+    """The table of contents, for readers and for the programs they read with."""
+
+    def entry(link: str, title: str, below: str = "") -> str:
+        return f'<li><a href="{link}">{html.escape(title)}</a>{below}</li>'
+
+    def item(chapter: Chapter) -> str:
+        name = chapter.file.name
+        sections = "".join(entry(f"{name}#{place}", title) for place, title in chapter.sections)
+        return entry(name, chapter.title, f"<ol>{sections}</ol>" if sections else "")
+
+    items = []
+    for caption, chapters in made:
+        inner = "".join(map(item, chapters))
+        items.append(f"<li><span>{html.escape(caption)}</span><ol>{inner}</ol></li>" if caption else inner)
+    return _page("Contents", f'<nav epub:type="toc"><h1>Contents</h1><ol>{"".join(items)}</ol></nav>')
+
+
+def _style() -> str:
+    """Our own style, and the colors of code from the site."""
+    code = (HTML / "_static" / "pygments.css").read_text(encoding="utf-8")
+    own = (ROOT / "tools" / "epub.css").read_text(encoding="utf-8")
+    return own + "\n".join(COLORS.findall(code)) + "\n"
+
+
+def _pack(target: Path, documents: list[File], others: list[File]) -> None:
+    """Write the package: first, uncompressed, what kind of file it is."""
+    partial = target.with_name(target.name + ".partial")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as package:
+        package.writestr("mimetype", "application/epub+zip", zipfile.ZIP_STORED)
+        package.writestr("META-INF/container.xml", CONTAINER)
+        package.writestr("book/package.opf", _package(documents, others))
+        for file in [*documents, *others]:
+            package.writestr(f"book/{file.name}", file.content)
+    partial.replace(target)
+
+
+def _package(documents: list[File], others: list[File]) -> str:
+    """The package document: what the book is, its files, and the order in which they are read."""
+    identifier = uuid.uuid5(uuid.NAMESPACE_URL, "@".join(address()))
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    about = {
+        "schema:accessMode": ["textual", "visual"],
+        "schema:accessModeSufficient": ["textual"],
+        "schema:accessibilityFeature": [
+            "alternativeText", "MathML", "structuralNavigation", "tableOfContents", "readingOrder",
+        ],
+        "schema:accessibilityHazard": ["none"],
+    }  # fmt: skip
+    meta = "".join(
+        f'<meta property="{name}">{value}</meta>' for name, values in about.items() for value in values
+    )
+    manifest = "".join(
+        f'<item id="file-{i}" href="{html.escape(file.name)}" media-type="{file.media_type}"'
+        + (f' properties="{" ".join(sorted(file.properties))}"' if file.properties else "")
+        + "/>"
+        for i, file in enumerate([*documents, *others])
+    )
+    spine = "".join(f'<itemref idref="file-{i}"/>' for i in range(len(documents)))
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="id" xml:lang="en-US">'
+        '<metadata xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f'<dc:identifier id="id">urn:uuid:{identifier}</dc:identifier>'
+        f"<dc:title>{TITLE}</dc:title><dc:language>en-US</dc:language><dc:creator>{AUTHOR}</dc:creator>"
+        f'<dc:rights>{LICENSE}</dc:rights><meta property="dcterms:modified">{now}</meta>{meta}</metadata>'
+        f"<manifest>{manifest}</manifest><spine>{spine}</spine></package>\n"
+    )

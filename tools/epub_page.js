@@ -1,0 +1,132 @@
+// A page of the site as EPUB shows it: the article as well-formed XHTML, with formulas as MathML, what was folded
+// open, drawings as drawn, and without all that needs a script. The page was made ready as for printing before.
+({ kept, own, files }) => {
+  const XHTML = "http://www.w3.org/1999/xhtml", MATHML = "http://www.w3.org/1998/Math/MathML";
+  const LEFT_OUT = `script, style, link, template, noscript, button, input, label.dt-search, .dt-search, .headerlink,
+    .copybtn, .only-dark, .diagram-tools, .toggle-button, .exercise-link, .view-hint, .view-keys, [hidden]`;
+  const KEPT = new Set(`a abbr aside b blockquote br caption code col colgroup dd del dfn div dl dt em figcaption figure
+    h1 h2 h3 h4 h5 h6 hr i img kbd li mark ol p pre q s samp section small span strong sub sup table tbody td tfoot th
+    thead tr u ul var`.split(/\s+/));
+  const ATTRIBUTES = new Set(["id", "class", "title", "lang", "colspan", "rowspan", "scope", "start", "value"]);
+  const result = document.implementation.createDocument(XHTML, "div");
+  const images = {}; // of the book -> where they lie
+  const ids = new Set();
+
+  function add(parent, name, text = "", namespace = XHTML) {
+    const element = result.createElementNS(namespace, name);
+    if (text) element.textContent = text;
+    parent.append(element);
+    return element;
+  }
+
+  function copyAll(nodes, parent) {
+    for (const node of nodes) copy(node, parent);
+  }
+
+  function copy(node, parent) {
+    if (node.nodeType === Node.TEXT_NODE) parent.append(result.createTextNode(clean(node.data)));
+    if (node.nodeType !== Node.ELEMENT_NODE) return;
+    const name = node.localName;
+    const number = files.findIndex((file) => node.matches(file.selector));
+    if (number >= 0) return picture(parent, files[number].name, files[number].alt);
+    if (node.matches(LEFT_OUT)) return;
+    if (name === "mjx-container") return formula(node, parent);
+    if (name === "svg") return drawing(node, parent);
+    if (name === "details") return unfolded(node, parent);
+    if (name === "img") return image(node, parent);
+    if (name === "a") return link(node, parent);
+    if (!KEPT.has(name)) return copyAll(node.childNodes, parent);
+    const element = add(parent, name);
+    describe(node, element);
+    copyAll(node.childNodes, element);
+  }
+
+  // XML has no place for some characters that a page may show.
+  const clean = (text) => text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd");
+
+  function describe(node, element) {
+    for (const { name, value } of node.attributes) {
+      if (!ATTRIBUTES.has(name) || !value.trim()) continue;
+      if (name === "id" && (ids.has(value) || /\s/.test(value))) continue;
+      if (name === "id") ids.add(value);
+      element.setAttribute(name, clean(value));
+    }
+    const style = node.getAttribute("style") ?? ""; // of chips and the like; tables were sized for this window
+    if (style && !/--|var\(/.test(style) && !node.closest("table")) element.setAttribute("style", style);
+  }
+
+  function formula(node, parent) {
+    const math = result.importNode(node.querySelector("mjx-assistive-mml > math"), true);
+    for (const element of [math, ...math.querySelectorAll("*")]) {
+      for (const { name } of [...element.attributes]) {
+        if (/^data-|^class$|^style$/.test(name)) element.removeAttribute(name);
+      }
+    }
+    math.setAttribute("alttext", (node.dataset.tex ?? math.textContent).replace(/\s+/g, " ").trim());
+    parent.append(math);
+  }
+
+  function drawing(node, parent) {
+    const svg = result.importNode(node, true);
+    svg.querySelectorAll("script, foreignObject").forEach((element) => element.remove());
+    for (const element of [svg, ...svg.querySelectorAll("*")]) {
+      for (const { name } of [...element.attributes]) {
+        if (/^(id|class|tabindex|data-.*|on.*)$/.test(name)) element.removeAttribute(name);
+      }
+    }
+    parent.append(svg);
+  }
+
+  function unfolded(node, parent) {
+    const box = add(parent, "div");
+    box.setAttribute("class", "unfolded");
+    const summary = node.querySelector(":scope > summary");
+    if (summary) add(box, "p", summary.dataset.printed).setAttribute("class", "unfolded-title");
+    copyAll([...node.childNodes].filter((child) => child !== summary), box);
+  }
+
+  function picture(parent, file, alt) {
+    const image = add(parent, "img");
+    image.setAttribute("src", `images/${file}`);
+    image.setAttribute("alt", alt);
+    return image;
+  }
+
+  function image(node, parent) {
+    const file = decodeURIComponent(new URL(node.src).pathname.split("/").pop());
+    images[file] = node.src;
+    describe(node, picture(parent, file, clean(node.alt)));
+  }
+
+  // Inside the book a link leads to another of its files, elsewhere over the network; else it is plain text.
+  function link(node, parent) {
+    const [address, anchor] = node.href.split("#");
+    const inside = address === own ? "" : kept[address];
+    const target = inside === undefined ? (/^https?:/.test(node.href) ? node.href : "") : inside + (anchor ? `#${anchor}` : "");
+    if (!target || parent.closest?.("a")) {
+      const plain = node.id && !ids.has(node.id) ? add(parent, "span") : parent;
+      if (plain !== parent) describe(node, plain);
+      return copyAll(node.childNodes, plain);
+    }
+    const element = add(parent, "a");
+    describe(node, element);
+    element.setAttribute("href", target);
+    copyAll(node.childNodes, element);
+  }
+
+  const article = document.querySelector("article");
+  copyAll(article.childNodes, result.documentElement);
+  const body = [...result.documentElement.childNodes].map((node) => new XMLSerializer().serializeToString(node)).join("");
+  const heading = (element) => ({
+    level: Number(element.localName[1]),
+    id: element.closest("[id]")?.id ?? "",
+    title: element.textContent.replace(/\s+/g, " ").trim(),
+  });
+  return {
+    body,
+    images,
+    headings: [...result.querySelectorAll("h1, h2, h3")].map(heading),
+    math: result.getElementsByTagNameNS(MATHML, "math").length > 0,
+    svg: result.querySelector("svg") !== null,
+  };
+}

@@ -1,0 +1,344 @@
+"""The book as one PDF: each page of the site printed by the browser, and all of them put together.
+
+A printed page is the site's own, with `book/_static/print.css` and `print.js`. Here is what makes a book of
+them: a cover, a table of contents, page numbers that go on, bookmarks, links from chapter to chapter, and the
+tags that tell a screen reader what is a heading, a table or a picture.
+"""
+
+import html
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag
+
+from playwright.sync_api import Browser
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import (
+    ArrayObject,
+    BooleanObject,
+    DictionaryObject,
+    Fit,
+    IndirectObject,
+    NameObject,
+    NumberObject,
+    TextStringObject,
+)
+
+import contents
+from address import address
+from contents import AUTHOR, LICENSE, TITLE, Part
+from paths import ROOT
+
+LEVELS = 3  # of headings among the bookmarks: chapters, sections, and what is below these
+LISTED = 2  # of headings in the table of contents
+ROW = "contents:"  # an address in the table of contents: the number of its row
+PRINT_PAGE = (ROOT / "tools" / "print_page.js").read_text(encoding="utf-8")
+FRONT_STYLE = """
+@page { margin: 20mm 24mm; @bottom-center { content: counter(page, lower-roman); font: 8.5pt sans-serif; } }
+@page :first { @bottom-center { content: none; } }
+body { font: 10.5pt/1.5 sans-serif; font-variant-ligatures: none; color: #111; margin: 0; }
+.cover { height: 240mm; display: flex; flex-direction: column; justify-content: center; break-after: page; }
+.cover svg { width: 90mm; margin-bottom: 18mm; }
+.cover h1 { font-size: 30pt; line-height: 1.15; margin: 0 0 4mm; }
+.cover p { margin: 0 0 2mm; color: #444; }
+@media screen { .cover { height: 100vh; padding: 0 10%; box-sizing: border-box; } }
+nav h2 { font-size: 20pt; margin: 0 0 8mm; }
+nav p { margin: 0; display: flex; break-inside: avoid; }
+nav p.part { font-weight: 700; margin: 6mm 0 1mm; break-after: avoid; }
+nav p.chapter { font-weight: 600; margin-top: 2mm; break-after: avoid; }
+nav p.section { padding-left: 8mm; font-size: 9.5pt; }
+nav a { color: inherit; text-decoration: none; display: flex; flex: 1; align-items: baseline; }
+nav a::before { content: ""; order: 1; flex: 1; border-bottom: 0.6pt dotted #888; margin: 0 2mm; }
+nav a .number { order: 2; }
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table of contents, and a bookmark."""
+
+    level: int  # 0: a part of the book, 1: a chapter, 2: a section, and so on
+    title: str
+    page: int  # of the book's body, from 0
+    top: float  # in points from the lower edge
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A page of the site, printed."""
+
+    name: str
+    pdf: PdfReader
+    first: int  # its first page in the body of the book, from 0
+
+
+def make_pdf(target: Path, book: list[Part], say: Callable = print) -> None:
+    """Print the book into one file, which is there when it is whole.
+
+    Args:
+        target: the file.
+        book: its parts, as `contents.parts` gives them.
+        say: where it is told what is printed.
+
+    Raises:
+        contents.NoBrowser: there is nothing to print with.
+    """
+    with tempfile.TemporaryDirectory() as folder, contents.browser() as running:
+        printed, rows = _print_all(running, Path(folder), book, say)
+        front = Path(folder) / "front.html"
+        front.write_text(cover(_contents(rows)), encoding="utf-8")
+        with contents.opened(running, front.as_uri()) as page:
+            page.pdf(path=front.with_suffix(".pdf"), format="A4", print_background=True, tagged=True)
+        _put_together(PdfReader(front.with_suffix(".pdf")), printed, rows, target)
+
+
+def _print_all(
+    running: Browser, folder: Path, book: list[Part], say: Callable
+) -> tuple[list[Printed], list[Row]]:
+    """Print every page of the book, its numbers after those of the page before."""
+    printed: list[Printed] = []
+    rows: list[Row] = []
+    kept = [name for part in book for name in part.pages]
+    number = 0
+    for part in book:
+        if part.caption:
+            rows.append(Row(0, part.caption, number, 0))
+        for name in part.pages:
+            say(f"printing {name}")
+            path = folder / f"{len(printed)}.pdf"
+            titles = print_page(running, name, path, kept=kept, number=number + 1)
+            printed.append(Printed(name, PdfReader(path), number))
+            rows += _headings(printed[-1], titles)
+            number += len(printed[-1].pdf.pages)
+    return printed, rows
+
+
+def print_page(
+    running: Browser, name: str, target: Path, kept: Iterable[str] = (), number: int = 1
+) -> list[str]:
+    """Print one page of the site.
+
+    Args:
+        running: a browser.
+        name: the page, such as "notebooks/03_tokenization".
+        target: the file.
+        kept: the pages that links may lead to; other links into the site become plain text.
+        number: of its first sheet.
+
+    Returns:
+        Its headings, in their order.
+    """
+    with contents.opened(running, contents.address_of(name)) as page:
+        known = [contents.address_of(other) for other in kept]
+        titles = page.evaluate(PRINT_PAGE, {"kept": known, "number": number})
+        page.pdf(path=target, format="A4", print_background=True, outline=True, tagged=True)
+    return titles
+
+
+def _headings(printed: Printed, titles: list[str]) -> list[Row]:
+    """The places of the headings, from the bookmarks that the browser made.
+
+    Where a heading was moved to the next sheet, the browser's bookmark has its words twice: so the words are
+    those of the page.
+    """
+
+    def walk(items: list, level: int) -> Iterator[tuple[int, Any]]:
+        for item in items:
+            yield from walk(item, level + 1) if isinstance(item, list) else [(level, item)]
+
+    rows = []
+    for (level, item), title in zip(walk(printed.pdf.outline, 1), titles, strict=True):
+        page = printed.first + printed.pdf.get_destination_page_number(item)
+        rows.append(Row(level, title, page, float(item.top or 0)))
+    return [row for row in rows if row.level <= LEVELS]
+
+
+def cover(more: str = "") -> str:
+    """The cover as a page for the browser; more of its text may follow."""
+    logo = (ROOT / "book" / "_static" / "logo.svg").read_text(encoding="utf-8")
+    lines = (f"Version {address()[1].removeprefix('v')}", AUTHOR, LICENSE)
+    told = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+    return (
+        f'<!doctype html><html lang="en-US"><head><meta charset="utf-8"><title>{TITLE}</title>'
+        f'<style>{FRONT_STYLE}</style></head><body><div class="cover">{logo}<h1>{TITLE}</h1>'
+        f"{told}</div>{more}</body></html>"
+    )
+
+
+def _contents(rows: list[Row]) -> str:
+    """The table of contents, as HTML."""
+    kinds = ["part", "chapter", "section"]
+    lines = []
+    for place, row in enumerate(rows):
+        title = html.escape(row.title)
+        if row.level == 0:
+            lines.append(f'<p class="part">{title}</p>')
+        elif row.level <= LISTED:
+            number = f'<span class="number">{row.page + 1}</span>'
+            lines.append(f'<p class="{kinds[row.level]}"><a href="{ROW}{place}">{title}{number}</a></p>')
+    return f"<nav><h2>Contents</h2>{''.join(lines)}</nav>"
+
+
+def _put_together(front: PdfReader, printed: list[Printed], rows: list[Row], target: Path) -> None:
+    """Join the printed pages, with links, bookmarks, labels of pages and tags for screen readers."""
+    writer = PdfWriter()
+    tags = _Tags(writer)
+    start = len(front.pages)
+    places: dict[str, tuple[int, float]] = {  # address -> page of the file, and how high
+        f"{ROW}{number}": (start + row.page, row.top) for number, row in enumerate(rows)
+    }
+    for part in printed:
+        own = contents.address_of(part.name)
+        places[own] = (start + part.first, float(part.pdf.pages[0].mediabox.top))
+        for name, place in part.pdf.named_destinations.items():
+            page = part.pdf.get_destination_page_number(place)
+            places[f"{own}#{unquote(name.lstrip('/'))}"] = (start + part.first + page, float(place.top))
+        _name_own_links(part.pdf, own)
+    for pdf in [front, *(part.pdf for part in printed)]:
+        writer.append(pdf, import_outline=False)
+        tags.add(pdf)
+    _lead_links(writer, places)
+    _add_bookmarks(writer, rows, start)
+    writer.set_page_label(0, start - 1, style="/r")
+    writer.set_page_label(start, len(writer.pages) - 1, style="/D", start=1)
+    writer.add_metadata({"/Title": TITLE, "/Author": AUTHOR, "/Subject": LICENSE})
+    catalog = writer.root_object
+    catalog[NameObject("/Lang")] = TextStringObject("en-US")
+    catalog[NameObject("/PageMode")] = NameObject("/UseOutlines")
+    shown = DictionaryObject({NameObject("/DisplayDocTitle"): BooleanObject(True)})
+    catalog[NameObject("/ViewerPreferences")] = shown
+    partial = target.with_name(target.name + ".partial")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with partial.open("wb") as file:
+        writer.write(file)
+    partial.replace(target)
+
+
+def _links(pages: Iterable[Any]) -> Iterator[DictionaryObject]:
+    for page in pages:
+        for annotation in page.get("/Annots", []):
+            if annotation.get_object().get("/Subtype") == "/Link":
+                yield annotation.get_object()
+
+
+def _name_own_links(pdf: PdfReader, own: str) -> None:
+    """Links of a printed page to itself get an address, as those to other pages have."""
+    for link in _links(pdf.pages):
+        if "/Dest" in link:
+            name = unquote(str(link.pop("/Dest")).lstrip("/"))
+            action = {
+                NameObject("/S"): NameObject("/URI"),
+                NameObject("/URI"): TextStringObject(f"{own}#{name}"),
+            }
+            link[NameObject("/A")] = DictionaryObject(action)
+
+
+def _lead_links(writer: PdfWriter, places: dict[str, tuple[int, float]]) -> None:
+    """Links to addresses inside the book lead to its pages."""
+    for link in _links(writer.pages):
+        uri = str(link.get("/A", {}).get("/URI", ""))
+        if not uri.startswith(("file:", ROW)):
+            continue
+        page, anchor = urldefrag(uri)
+        known = places.get(f"{page}#{unquote(anchor)}") or places.get(page)
+        if known is None:
+            raise ValueError(f"a link leads out of the book: {uri}")
+        number, top = known
+        reference = writer.pages[number].indirect_reference
+        link[NameObject("/Dest")] = ArrayObject([reference, *_upper_left(top)])
+        del link["/A"]
+
+
+def _upper_left(top: float) -> list:
+    return [NameObject("/XYZ"), NumberObject(0), NumberObject(round(top)), NumberObject(0)]
+
+
+def _add_bookmarks(writer: PdfWriter, rows: list[Row], start: int) -> None:
+    """Bookmarks: parts, chapters in them, sections in these; what is before the first part stands alone."""
+    above: dict[int, IndirectObject] = {}
+    for row in rows:
+        parent = next((above[level] for level in range(row.level - 1, -1, -1) if level in above), None)
+        top = row.top or float(writer.pages[start + row.page].mediabox.top)
+        made = writer.add_outline_item(
+            title=row.title,
+            page_number=start + row.page,
+            parent=parent,
+            fit=Fit.xyz(left=0, top=top),
+            is_open=row.level == 0,
+        )
+        above = {level: item for level, item in above.items() if level < row.level} | {row.level: made}
+
+
+class _Tags:
+    """The structure of the parts of a PDF, joined: pypdf takes over their pages and leaves this behind."""
+
+    def __init__(self, writer: PdfWriter):
+        self.writer = writer
+        self.parts = ArrayObject()
+        self.numbers = ArrayObject()  # what pages and links call their place in the structure -> elements
+        self.next = 0  # such a number
+        self.document = self._new("/StructElem", S=NameObject("/Document"), K=self.parts)
+        tree = self._new(None, Nums=self.numbers)
+        # The browser uses two kinds of PDF 2.0, which not every reader knows.
+        kinds = {NameObject(kind): NameObject("/Span") for kind in ("/Em", "/Strong")}
+        root = self._new("/StructTreeRoot", K=self.document, ParentTree=tree, RoleMap=DictionaryObject(kinds))
+        self.document.get_object()[NameObject("/P")] = root
+        self.root = root.get_object()
+        writer.root_object[NameObject("/StructTreeRoot")] = root
+        marked = DictionaryObject({NameObject("/Marked"): BooleanObject(True)})
+        writer.root_object[NameObject("/MarkInfo")] = marked
+
+    def _new(self, kind: str | None, **entries: Any) -> IndirectObject:
+        made = DictionaryObject({NameObject(f"/{name}"): value for name, value in entries.items()})
+        if kind:
+            made[NameObject("/Type")] = NameObject(kind)
+        return self.writer._add_object(made)
+
+    def add(self, pdf: PdfReader) -> None:
+        """Take over the structure of a PDF whose pages were appended just now."""
+        copy = pdf.trailer["/Root"]["/StructTreeRoot"].clone(self.writer)
+        for child in _as_list(copy["/K"]):
+            child.get_object()[NameObject("/P")] = self.document
+            child.get_object()[NameObject("/S")] = NameObject("/Part")
+            self.parts.append(child)
+            _forget_names(child)
+        shift = self.next
+        for number, element in _numbers(copy["/ParentTree"]):
+            self.numbers += [NumberObject(number + shift), element]
+            self.next = max(self.next, number + shift + 1)
+        self.root[NameObject("/ParentTreeNextKey")] = NumberObject(self.next)
+        for page, original in zip(self.writer.pages[-len(pdf.pages) :], pdf.pages, strict=True):
+            page[NameObject("/StructParents")] = NumberObject(original["/StructParents"] + shift)
+            for link in _links([page]):
+                if "/StructParent" in link:
+                    link[NameObject("/StructParent")] = NumberObject(link["/StructParent"] + shift)
+
+
+def _as_list(value: Any) -> list:
+    value = value.get_object()
+    return list(value) if isinstance(value, ArrayObject) else [value.indirect_reference]
+
+
+def _forget_names(element: Any) -> None:
+    """Take away the names of a table's headings: two chapters use the same. Their direction says as much."""
+    waiting = [element]
+    while waiting:
+        entry = waiting.pop().get_object()
+        if isinstance(entry, ArrayObject):
+            waiting += entry
+        elif isinstance(entry, DictionaryObject):
+            entry.pop("/ID", None)
+            for attributes in entry.get("/A", []):
+                attributes.get_object().pop("/Headers", None)
+            waiting += [entry["/K"]] if "/K" in entry else []
+
+
+def _numbers(tree: Any) -> Iterator[tuple[int, Any]]:
+    """The entries of a number tree, in order."""
+    tree = tree.get_object()
+    entries = tree.get("/Nums", [])
+    yield from zip((int(key) for key in entries[::2]), entries[1::2], strict=True)
+    for child in tree.get("/Kids", []):
+        yield from _numbers(child)
