@@ -19,6 +19,8 @@ import nbformat
 import yaml
 
 import address
+import claims
+import front
 import inputs
 import vendor
 from execute import record
@@ -94,6 +96,8 @@ def lay_out(target: Path) -> None:
     for notebook in notebooks():
         _copy_executed(notebook, target / "notebooks" / notebook.name)
     write_tables(target / "generated")
+    (target / "generated" / "claims.md").write_text(claims.index(), encoding="utf-8")
+    front.write(target / "generated", target / "book" / "_static")
     modules = write_source_pages(target / "source")
     (target / "generated" / "modules.md").write_text(modules, encoding="utf-8")
     vendor.copy_into(target / "copied" / "_static" / "vendor")
