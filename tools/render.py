@@ -19,6 +19,7 @@ import nbformat
 import yaml
 
 import address
+import back_links
 import claims
 import front
 import inputs
@@ -87,6 +88,7 @@ def lay_out(target: Path) -> None:
     shutil.copytree(ROOT / "book", target / "book")
     for page in (target / "book").glob("*.md"):
         page.write_text(as_on_site(page.read_text(encoding="utf-8")), encoding="utf-8")
+    back_links.write(target / "book")
     shutil.copytree(EXTENSION, target / "sphinx_extension", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copyfile(ROOT / "_toc.yml", target / "_toc.yml")
     (target / "_config.yml").write_text(configuration(), encoding="utf-8")
@@ -177,6 +179,7 @@ def _copy_executed(notebook: Path, target: Path) -> None:
     for cell in executed.cells:
         if cell.cell_type == "markdown":
             cell.source = as_on_site(cell.source).replace(TIME_MARK, f"{time}, {TIME_MARK}")
+    back_links.with_references(executed, back_links.of_the_book())
     nbformat.write(executed, target)
 
 
