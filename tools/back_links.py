@@ -1,7 +1,7 @@
-"""Links back: from the glossary and the references to the chapters, and from the chapters to the references.
+"""Links back: from the glossary and the references to the chapters, from the chapters to the references.
 
-The links that authors write lead from a chapter to a term or to a paper. The ways back are found from these, so
-nobody has to keep them up: a term gets the chapters that link to it, a paper those that link to the paper.
+The links that authors write lead from a chapter to a term or to a paper. The ways back are found from these,
+so nobody has to keep them up: a term gets the chapters that link to it, a paper those that link to the paper.
 """
 
 import re
