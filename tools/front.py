@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nbformat
 
@@ -19,6 +20,9 @@ import sections
 from execute import record
 from paths import EXECUTED, PACKAGE, ROOT, notebooks
 from road import Chapter, chapters, raw, road
+
+if TYPE_CHECKING:
+    from chapters_src.tokenization import BytePairTokenizer
 
 TYPED = "The gradient of a bagpipe is undefined."  # what the picture shows before anybody types
 LAYER, HEAD = (
@@ -51,15 +55,16 @@ def write(generated: Path, static: Path) -> None:
     """
     book = chapters()
     looks = attention(SENTENCES)
-    merges = language_model_merges()
-    data = {"merges": "\n".join(map(" ".join, merges)), "first": _first_merged(), "looks": looks}
+    tokenizer = language_model_tokenizer()
+    first = tokenizer.vocabulary["".join(tokenizer.merges[0])]  # ids of merges are in order, after the bytes
+    data = {"merges": "\n".join(map(" ".join, tokenizer.merges)), "first": first, "looks": looks}
     (static / "front_data.js").write_text(
         f"window.frontData = {json.dumps(data, ensure_ascii=False, separators=(',', ':'))};\n",
         encoding="utf-8",
     )
     parts = {
         "buttons": buttons(book),
-        "picture": picture(looks[0], len(merges)),
+        "picture": picture(looks[0], tokenizer),
         "road": road(book),
         "shown": shown(),
     }
@@ -70,20 +75,13 @@ def write(generated: Path, static: Path) -> None:
 # --- What the book has.
 
 
-def language_model_merges() -> list[tuple[str, str]]:
-    """The merges of the language model's tokenizer, in the order learned."""
-    return [(left, right) for left, right in _tokenizer()["model"]["merges"]]
+def language_model_tokenizer() -> "BytePairTokenizer":
+    """The tokenizer of the language model, as the book's own."""
+    from chapters_src.tokenization import BytePairTokenizer
 
-
-def _tokenizer() -> dict:
     path = PACKAGE / "weights" / "language-model" / "tokenizer.json"
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _first_merged() -> int:
-    """The id of the first merged piece; the bytes are just before it, in the order of their characters."""
-    model = _tokenizer()["model"]
-    return model["vocab"]["".join(model["merges"][0])]
+    model = json.loads(path.read_text(encoding="utf-8"))["model"]
+    return BytePairTokenizer(model["vocab"], model["merges"], ["<|endoftext|>"])
 
 
 def attention(texts: Sequence[str]) -> list[dict]:
@@ -136,12 +134,8 @@ def buttons(book: Sequence[Chapter]) -> str:
     )
 
 
-def picture(look: dict, num_merges: int) -> str:
+def picture(look: dict, tokenizer: "BytePairTokenizer") -> str:
     """The picture that does something; without JavaScript it stays as it is written here."""
-    from chapters_src.tokenization.byte_pair import BytePairTokenizer
-
-    model = _tokenizer()["model"]
-    tokenizer = BytePairTokenizer(model["vocab"], model["merges"], ["<|endoftext|>"])
     pieces = tokenizer.tokenize(TYPED)
     chips = "".join(
         f'<li class="front-chip"><bdi>{escape(piece.replace("Ġ", "␣"))}</bdi>'
@@ -170,7 +164,7 @@ def picture(look: dict, num_merges: int) -> str:
 <ol class="front-chips" id="front-attention" role="list" aria-label="Attention weights">{heads}</ol>
 <p class="front-said" id="front-look" role="status">{_said(look)}</p>
 </div>
-<figcaption>The tokenizer is that of the book’s language model, {num_merges:,} merges; <a
+<figcaption>The tokenizer is that of the book’s language model, {len(tokenizer.merges):,} merges; <a
  href="../notebooks/03_tokenization.html#byte-pair-encoding">chapter 03</a> builds it. The weights are those
  of one of the encoder’s heads. It looks as if it knew who is meant: compare the last two sentences, as <a
  href="../notebooks/07_attention_from_scratch.html#what-one-sentence-does-not-show">chapter 07</a>

@@ -1,8 +1,6 @@
 """The start page in a browser: its first screen, the two panels, the road; and the index of claims."""
 
 import ast
-import functools
-import json
 import re
 from collections.abc import Iterator
 
@@ -11,21 +9,14 @@ from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 from site_visits import THEMES
 
-from chapters_src import resources
-from chapters_src.tokenization import BytePairTokenizer
+import front
 from claims import all_claims
 from paths import ROOT
 
 pytestmark = pytest.mark.site
 START = "book/index.html"
+TOKENIZER = front.language_model_tokenizer()
 SCREENS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
-
-
-@functools.cache
-def tokenizer() -> BytePairTokenizer:
-    file = resources.checkpoint("language-model") / "tokenizer.json"
-    model = json.loads(file.read_text(encoding="utf-8"))["model"]
-    return BytePairTokenizer(model["vocab"], model["merges"], ["<|endoftext|>"])
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +48,7 @@ def test_the_page_encodes_as_the_tokenizer_does(start):
     texts = sentences()
     assert len(texts) > 1000
     got = start.evaluate("texts => texts.map(frontEncode)", texts)
-    wrong = [text for text, ids in zip(texts, got, strict=True) if ids != tokenizer().encode(text)]
+    wrong = [text for text, ids in zip(texts, got, strict=True) if ids != TOKENIZER.encode(text)]
     assert wrong == []
 
 
@@ -80,7 +71,7 @@ def test_typing_shows_tokens(start):
     text = "Ça, 猫! <b>tokenizer</b>"
     field.press_sequentially(text)
     chips = start.locator("#front-tokens li")
-    assert [int(n) for n in chips.locator("small").all_inner_texts()] == tokenizer().encode(text)
+    assert [int(n) for n in chips.locator("small").all_inner_texts()] == TOKENIZER.encode(text)
     shown = chips.locator("bdi").all_inner_texts()
     assert "␣tokenizer" in shown or {"<", "b", ">"} & set(shown)
     assert any(re.fullmatch(r"(⟨[0-9A-F]{2}⟩)+", piece) for piece in shown), "bytes that are no character"

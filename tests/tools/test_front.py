@@ -15,7 +15,6 @@ from transformers import AutoTokenizer
 import front
 import road
 from chapters_src import attention, pretrained, resources
-from chapters_src.tokenization import BytePairTokenizer
 from paths import NOTEBOOKS, ROOT
 
 
@@ -43,7 +42,7 @@ def test_the_sentences_show_what_the_caption_says(looks):
 
     def meant(look: dict) -> str:
         row = look["weights"][look["from"]]
-        return max(((row[place], look["tokens"][place]) for place in (1, 3)))[1]
+        return max((row[place], look["tokens"][place]) for place in (1, 3))[1]
 
     assert [look["tokens"][look["from"]] for look in looks] == ["she", "he", "she", "he", "he", "he"]
     assert [meant(look) for look in looks] == ["emma", "david", "julia", "paul", "peter", "peter"]
@@ -73,10 +72,7 @@ def test_the_data_are_the_whole_tokenizer_and_small(written, looks):
 
 def test_without_javascript_the_picture_is_true(written):
     picture = BeautifulSoup((written / "front_picture.md").read_text(encoding="utf-8"), "html.parser")
-    model = json.loads((resources.checkpoint("language-model") / "tokenizer.json").read_text("utf-8"))[
-        "model"
-    ]
-    tokenizer = BytePairTokenizer(model["vocab"], model["merges"], ["<|endoftext|>"])
+    tokenizer = front.language_model_tokenizer()
     shown = [int(chip.small.text) for chip in picture.select("#front-tokens li")]
     assert tokenizer.decode(shown) == front.TYPED == picture.select_one("#front-text")["value"]
     assert shown == tokenizer.encode(front.TYPED)
@@ -174,7 +170,7 @@ def test_a_cell_that_is_gone_is_an_error(monkeypatch):
 
 
 def test_checks_of_correctness_are_counted(tmp_path):
-    code = "%matplotlib inline\nassert a == b, c\ntorch.testing.assert_close(a, b)\nprint('assert')\nclaim(a, 'b')"
+    code = "%matplotlib inline\nassert a == b, c\ntesting.assert_close(a, b)\nprint('assert')\nclaim(a, 'b')"
     path = tmp_path / "n.ipynb"
     nbformat.write(new_notebook(cells=[new_markdown_cell("assert x"), new_code_cell(code)]), path)
     assert front._asserts(path) == 2
