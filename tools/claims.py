@@ -68,7 +68,7 @@ def _row(notebook: Path, claim: Claim) -> str:
     where = f"Exercise {claim.exercise}" if claim.exercise else as_markdown(claim.section.title)
     status = f"✗ otherwise: {as_markdown(claim.reason)}" if claim.reason else "✓ held"
     cells = (chapter(notebook), as_markdown(claim.sentence), f"[{where}]({link})")
-    return f"| {' | '.join(cells)} | {status}{' (a time)' if claim.timing else ''} |"
+    return f"| {' | '.join(cells)} | {status}{' (measured time)' if claim.timing else ''} |"
 
 
 def chapter(notebook: Path) -> str:
