@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from chapters_src.tokenization import BytePairTokenizer
 
 TYPED = "The gradient of a bagpipe is undefined."  # what the picture shows before anybody types
-LAYER, HEAD = (
-    1,
-    3,
-)  # chapter 07 searched all heads, and tested this one on sentences that it was not chosen on
+LAYER, HEAD = 1, 3  # the head that chapter 07's search found and tested on new sentences
 # Two pairs in which only the pronoun changes, and one in which both names have its gender.
 SENTENCES = (
     "Emma called David because she was late",
