@@ -15,6 +15,7 @@ from nbformat import NotebookNode
 
 from claims import chapter
 from paths import ROOT, notebooks
+from sections import Section, as_markdown, passages
 
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 TERM_LINK = re.compile(r"\]\((?:\.\./book/)?glossary\.md#([\w-]+)\)")
@@ -30,16 +31,22 @@ class Reference(NamedTuple):
     addresses: tuple[str, ...]  # of the paper, without what does not tell papers apart
 
 
-def glossary(text: str, uses: Mapping[str, Iterable[Path]]) -> str:
-    """The glossary with, below each entry, the chapters that link to it.
+def glossary(text: str, uses: Mapping[str, Mapping[Path, Section]]) -> str:
+    """The glossary with, below each entry, where its term is built and which chapters link to it.
+
+    An entry that does not say itself where its term is built gets the section that links to it first.
 
     Args:
         text: `book/glossary.md`.
-        uses: to the anchor of a term the notebooks that link to it.
+        uses: to the anchor of a term the notebooks that link to it, with the section that does so first.
     """
 
     def with_uses(entry: re.Match) -> str:
-        own, used = entry[0].rstrip(), uses.get(slugify(entry["title"]), ())
+        own, used = entry[0].rstrip(), uses.get(slugify(entry["title"]), {})
+        if "\n→ " not in own and used:
+            path, section = next(iter(used.items()))
+            name = f"Chapter {chapter(path)}" if path.name[:2].isdigit() else chapter(path).capitalize()
+            own += f"\n\n→ {name}: [{as_markdown(section.title)}](../notebooks/{path.name}#{section.anchor})."
         others = [path for path in used if f"../notebooks/{path.name}" not in own]
         return f"{own}{_listed('Also in', others)}\n\n"
 
@@ -92,16 +99,20 @@ def with_references(notebook: NotebookNode, known: Sequence[Reference]) -> None:
     last.source = "\n".join(lines)
 
 
-def uses() -> tuple[dict[str, list[Path]], dict[str, list[Path]]]:
-    """Which notebooks link to each term of the glossary, and which to each address outside of the book."""
-    terms: dict[str, list[Path]] = {}
+def uses() -> tuple[dict[str, dict[Path, Section]], dict[str, list[Path]]]:
+    """Where notebooks link to each term of the glossary, and to each address outside of the book.
+
+    A term has the notebooks in the order of their names, each with the section of its first link.
+    """
+    terms: dict[str, dict[Path, Section]] = {}
     addresses: dict[str, list[Path]] = {}
     for path in notebooks():
-        text = prose(path)
-        for term in dict.fromkeys(TERM_LINK.findall(text)):
-            terms.setdefault(term, []).append(path)
-        for link in dict.fromkeys(address_of(link) for link in LINK.findall(text) if "://" in link):
-            addresses.setdefault(link, []).append(path)
+        for section, text in passages(nbformat.read(path, 4)):
+            for term in TERM_LINK.findall(text):
+                terms.setdefault(term, {}).setdefault(path, section)
+            for link in (address_of(link) for link in LINK.findall(text) if "://" in link):
+                if path not in addresses.setdefault(link, []):
+                    addresses[link].append(path)
     return terms, addresses
 
 

@@ -12,18 +12,16 @@ from typing import NamedTuple
 
 import nbformat
 import yaml
-from nbformat import NotebookNode
 
-import sections
 from execute import record
 from paths import ROOT
+from reading_time import minutes
 
 WAYS = {  # name of a way through the book: for whom, and its chapters, of which those that exist are taken
     "use": ("You want models to do a task, and to know when to trust them.", "01 03 04 05 13 14 15"),
     "understand": ("You want to know what happens inside, and why.", "01 02 03 06 07 08 11"),
     "build": ("You want to write, train and run transformers of your own.", "03 07 08 09 12 13 15"),
 }
-WORDS_A_MINUTE, LINES_A_MINUTE = 200, 20  # of prose and of code, for the time that reading takes
 ROW, PART = 40, 34  # heights in the drawing of the road: of a chapter, of the name of a part
 LINE = 29  # letters of a title that fit into a line of the drawing
 
@@ -36,7 +34,7 @@ class Chapter(NamedTuple):
     page: str  # relative to book/
     part: str
     needs: tuple[str, ...]  # numbers of the earlier chapters that it names under "You need"
-    reading: float  # minutes
+    reading: int  # minutes
     running: float | None  # minutes, None if it was not executed
 
 
@@ -61,20 +59,7 @@ def _chapter(path: Path, part: str) -> Chapter:
     earlier = tuple(sorted({other for other in named if other < number}))
     running = known["seconds"] / 60 if known else None
     page = f"../notebooks/{path.stem}.html"
-    return Chapter(number, title, page, part, earlier, reading_minutes(notebook), running)
-
-
-def reading_minutes(notebook: NotebookNode) -> float:
-    """How long reading takes: the prose and the code that is not folded, up to the exercises."""
-    words = lines = 0
-    for cell, section in zip(notebook.cells, sections.sections(notebook), strict=True):
-        if section.title == "Exercises":
-            break
-        if cell.cell_type == "markdown":
-            words += len(re.sub(r"\]\([^)]*\)", "]", cell.source).split())
-        elif not {"hide-cell", "hide-input"} & set(cell.metadata.get("tags", [])):
-            lines += sum(bool(line.strip()) for line in cell.source.split("\n"))
-    return words / WORDS_A_MINUTE + lines / LINES_A_MINUTE
+    return Chapter(number, title, page, part, earlier, minutes(notebook), running)
 
 
 def road(book: Sequence[Chapter]) -> str:

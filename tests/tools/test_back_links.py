@@ -11,6 +11,7 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 import back_links
 from claims import chapter
 from paths import ROOT, notebooks
+from sections import Section
 
 GLOSSARY = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
 TERMS = {slugify(entry["title"]): entry[0] for entry in back_links.ENTRY.finditer(GLOSSARY)}
@@ -22,11 +23,13 @@ PAPER = re.compile(r"arxiv\.org/abs/|aclanthology\.org/|doi\.org/|proceedings\.m
 def test_a_term_gets_the_chapters_that_link_to_it():
     home = "→ Chapter 03: [x](../notebooks/03_a.ipynb#x)."
     text = f"# Glossary\n\n## A\n\n### Token\n\nA unit.\n\n{home}\n\n## B\n\n### Word\n\nY.\n"
-    uses = {
-        "token": [Path("notebooks/03_a.ipynb"), Path("notebooks/04_b.ipynb"), Path("notebooks/05_c.ipynb")]
-    }
+    paths = [Path(f"notebooks/{name}.ipynb") for name in ("03_a", "04_b", "05_c")]
+    uses = {"token": dict.fromkeys(paths, Section("T", "t")), "word": {paths[1]: Section("A_b", "a_b")}}
     links = "Also in [04](../notebooks/04_b.ipynb), [05](../notebooks/05_c.ipynb)."
-    assert back_links.glossary(text, uses) == text.replace("#x).", f"#x). {links}") + "\n"
+    wanted = (
+        text.replace(home, f"{home} {links}") + "\n→ Chapter 04: [A\\_b](../notebooks/04_b.ipynb#a_b).\n\n"
+    )
+    assert back_links.glossary(text, uses) == wanted
 
 
 PAGE = """# References
@@ -90,7 +93,7 @@ def test_further_reading_leads_to_the_references():
 
 
 @pytest.fixture(scope="module")
-def uses() -> tuple[dict[str, list[Path]], dict[str, list[Path]]]:
+def uses() -> tuple[dict[str, dict[Path, Section]], dict[str, list[Path]]]:
     return back_links.uses()
 
 
@@ -101,11 +104,13 @@ def test_every_entry_is_found():
     assert all(reference.addresses for reference in REFERENCES)
 
 
-def test_every_term_says_where_it_is_built():
-    """A line of its own, with a link to a section: that the section exists is tested below."""
+def test_every_term_leads_to_where_it_is_built(uses):
+    """By a line of its own (that the section exists is tested below), or by a chapter that links to it."""
     place = r"\[.+\]\((?:\.\./notebooks/\w+\.ipynb|how_to_use\.md)#[\w-]+\)"
     line = rf"(?m)^→ (?:Chapter \d\d: |Attention view: )?{place}\.?$"
-    assert [term for term, entry in TERMS.items() if not re.search(line, entry)] == []
+    lost = [term for term, entry in TERMS.items() if not re.search(line, entry) and term not in uses[0]]
+    assert lost == []
+    assert [term for term, entry in TERMS.items() if "→" in entry and not re.search(line, entry)] == []
 
 
 def test_links_of_the_pages_lead_to_sections_with_their_titles():

@@ -99,7 +99,7 @@ def chapter(number: str, **other) -> road.Chapter:
     return road.Chapter(
         **{
             "number": number, "title": f"T & {number}", "page": f"../notebooks/{number}_t.html", "part": "I",
-            "needs": (), "reading": 30.0, "running": 1.0,
+            "needs": (), "reading": 30, "running": 1.0,
         } | other
     )  # fmt: skip
 
@@ -137,18 +137,6 @@ def test_a_way_has_the_chapters_that_exist_and_their_times():
 )
 def test_times_are_rounded_as_people_say_them(minutes, said):
     assert road._time([minutes / 2, minutes / 2]) == said
-
-
-def test_reading_counts_prose_and_open_code_before_the_exercises():
-    cells = [
-        new_markdown_cell("# T\n\n" + "word " * 398),
-        new_code_cell("x = 1\n\n" * 20),
-        new_code_cell("y = 2\n" * 100, metadata={"tags": ["hide-cell"]}),
-        new_markdown_cell("## Exercises\n\n" + "word " * 500),
-    ]
-    assert road.reading_minutes(new_notebook(cells=cells)) == 3
-    cells[0].source += "[one](https://a.b/a_long_address) two"
-    assert road.reading_minutes(new_notebook(cells=cells)) == pytest.approx(3 + 2 / 200)
 
 
 # --- What is shown.
