@@ -115,7 +115,7 @@ def test_the_road_leads_to_every_chapter_in_order():
     drawing = ElementTree.fromstring(re.search(r"<svg.*</svg>", road.road(BOOK))[0])
     links = drawing.findall("a")
     assert [link.get("href") for link in links] == [c.page for c in BOOK]
-    assert [link.get("aria-label") for link in links] == ["01 T & 01", "03 T & 03", "07 T & 07"]
+    assert ["".join(link.itertext()) for link in links] == ["01 T & 01", "03 T & 03", "07 T & 07"]
     heights = [float(link.find("circle").get("cy")) for link in links]
     assert heights == sorted(heights) and heights[-1] < float(drawing.get("viewBox").split()[3])
     assert len(drawing.findall("path")) == 2  # chapter 02 is not there yet
