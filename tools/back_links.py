@@ -125,16 +125,18 @@ def prose(path: Path) -> str:
 
 
 def write(folder: Path) -> None:
-    """Write the two pages, which lie in `folder` already, with their links back."""
+    """Write the two pages with their links back, if they lie in `folder`."""
     terms, addresses = uses()
     for name, change, known in (("glossary", glossary, terms), ("references", references, addresses)):
         page = folder / f"{name}.md"
-        page.write_text(change(page.read_text(encoding="utf-8"), known), encoding="utf-8")
+        if page.exists():
+            page.write_text(change(page.read_text(encoding="utf-8"), known), encoding="utf-8")
 
 
 def of_the_book() -> list[Reference]:
-    """The entries of this book's references."""
-    return entries((ROOT / "book" / "references.md").read_text(encoding="utf-8"))
+    """The entries of this book's references; none if it has no such page."""
+    page = ROOT / "book" / "references.md"
+    return entries(page.read_text(encoding="utf-8")) if page.exists() else []
 
 
 def _listed(said: str, paths: Iterable[Path]) -> str:

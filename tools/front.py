@@ -44,12 +44,14 @@ class FrontFailed(Exception):
 
 
 def write(generated: Path, static: Path) -> None:
-    """Write what `book/index.md` includes, and the data of the picture.
+    """Write what `book/index.md` includes, and the data of the picture; nothing if it includes none of it.
 
     Args:
         generated: where the included parts go.
         static: the folder of scripts and styles; `front.js` there reads `front_data.js`.
     """
+    if "../generated/front_" not in (ROOT / "book" / "index.md").read_text(encoding="utf-8"):
+        return
     book = chapters()
     looks = attention(SENTENCES)
     tokenizer = language_model_tokenizer()
@@ -194,7 +196,7 @@ def shown() -> str:
     known = [found for found in map(record, notebooks()) if found]
     hosts = sum(len(found["network"]) for found in known)
     minutes = sum(found["seconds"] for found in known) / 60
-    return f"""**A claim.** {_cell("claim")}
+    return f"""**A claim.** What the last two sentences of the picture show, on more such pairs. {_cell("claim")}
 
 All {number} such sentences are in the [index of claims](../book/claims.md), each with the place where
 it was tested.

@@ -106,7 +106,7 @@ def _way(number: int, name: str, places: Mapping[str, int]) -> str:
 def _station(chapter: Chapter, y: int) -> str:
     lines = _wrapped(chapter.title, LINE)
     start = y + 4 - 7 * (len(lines) - 1)
-    number = f'<tspan class="front-number" x="84" y="{y + 4}">{chapter.number}</tspan>'
+    number = f'<tspan class="front-number" x="86" y="{y + 4}">{chapter.number}</tspan>'
     title = [f'<tspan x="104" y="{start + 15 * i}">{escape(line)}</tspan>' for i, line in enumerate(lines)]
     return (
         f'<a href="{chapter.page}"><rect x="70" y="{y - 18}" width="226" height="36" rx="6"/>'
