@@ -196,7 +196,8 @@ def shown() -> str:
     known = [found for found in map(record, notebooks()) if found]
     hosts = sum(len(found["network"]) for found in known)
     minutes = sum(found["seconds"] for found in known) / 60
-    return f"""**A claim.** What the last two sentences of the picture show, on more such pairs. {_cell("claim")}
+    return f"""**A claim.** What the picture's last two sentences show, tested on more such pairs.
+{_cell("claim")}
 
 All {number} such sentences are in the [index of claims](../book/claims.md), each with the place where
 it was tested.
