@@ -122,8 +122,7 @@ def buttons(book: Sequence[Chapter]) -> str:
     links = (
         f'<a class="front-button front-main" href="{first.page}">Start at {first.number}'
         f'<span class="front-wide">: {escape(first.title)}</span></a>',
-        f'<a class="front-button" href="{later.page}">I know tokenizers: {later.number}'
-        f'<span class="front-wide"> {escape(later.title)}</span></a>',
+        f'<a class="front-button" href="{later.page}">I know tokenizers: {later.number}</a>',
     )
     return raw(
         '<link rel="stylesheet" href="../_static/front.css">'
@@ -163,9 +162,9 @@ def picture(look: dict, tokenizer: "BytePairTokenizer") -> str:
 <ol class="front-chips" id="front-attention" role="list" aria-label="Attention weights">{heads}</ol>
 <p class="front-said" id="front-look" role="status">{_said(look)}</p>
 </div>
-<figcaption>The tokenizer is that of the book’s language model, {len(tokenizer.merges):,} merges; <a
+<figcaption>The tokenizer is the language model’s, {len(tokenizer.merges):,} merges; <a
  href="../notebooks/03_tokenization.html#byte-pair-encoding">chapter 03</a> builds it. The weights are those
- of one of the encoder’s heads. It looks as if it knew who is meant: compare the last two sentences, as <a
+ of a head that seems to know who is meant. Compare the last two sentences, as <a
  href="../notebooks/07_attention_from_scratch.html#what-one-sentence-does-not-show">chapter 07</a>
  does.</figcaption>
 </figure>""")
