@@ -18,6 +18,9 @@ import nbformat
 import yaml
 
 import address
+import back_links
+import claims
+import front
 import inputs
 import lean
 import search_index
@@ -90,6 +93,7 @@ def lay_out(target: Path) -> None:
     shutil.copytree(ROOT / "book", target / "book")
     for page in (target / "book").glob("*.md"):
         page.write_text(as_on_site(page.read_text(encoding="utf-8")), encoding="utf-8")
+    back_links.write(target / "book")
     shutil.copytree(EXTENSION, target / "sphinx_extension", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copyfile(ROOT / "_toc.yml", target / "_toc.yml")
     (target / "_config.yml").write_text(configuration(), encoding="utf-8")
@@ -99,6 +103,8 @@ def lay_out(target: Path) -> None:
     for notebook in notebooks():
         _copy_executed(notebook, target / "notebooks" / notebook.name)
     write_tables(target / "generated")
+    (target / "generated" / "claims.md").write_text(claims.index(), encoding="utf-8")
+    front.write(target / "generated", target / "book" / "_static")
     modules = source_pages.write_source_pages(PACKAGE, target / "source")
     (target / "generated" / "modules.md").write_text(modules, encoding="utf-8")
     vendor.copy_into(target / "copied" / "_static" / "vendor")
@@ -166,6 +172,7 @@ def _copy_executed(notebook: Path, target: Path) -> None:
         if cell.cell_type == "markdown":
             text = as_on_site(cell.source).replace(RUNNING_TIME, to_read)
             cell.source = text.replace(TIME_MARK, f"{time}, {TIME_MARK}")
+    back_links.with_references(executed, back_links.of_the_book())
     nbformat.write(executed, target)
 
 

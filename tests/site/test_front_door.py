@@ -1,0 +1,168 @@
+"""The start page in a browser: its first screen, the two panels, the road; and the index of claims."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+from bs4 import BeautifulSoup
+from playwright.sync_api import Locator, Page, expect
+
+import front
+from claims import all_claims
+from paths import ROOT
+
+pytestmark = pytest.mark.site
+START = "book/index.html"
+TOKENIZER = front.language_model_tokenizer()
+SCREENS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
+
+
+@pytest.fixture(scope="module")
+def start(open_tab) -> Iterator[Page]:
+    tab = open_tab("file", START, viewport=SCREENS["desktop"])
+    yield tab.page
+    assert tab.foreign == tab.failed == tab.errors == []
+    tab.page.context.close()
+
+
+def sentences() -> list[str]:
+    """Real text: the strings of the tests of tokenizers, nasty ones among them, messages, the glossary."""
+    nasty = ast.parse((ROOT / "tests" / "tokenization" / "nasty_texts.py").read_text(encoding="utf-8"))
+    texts = [
+        node.value
+        for node in ast.walk(nasty)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    for path in (
+        "chapters_src/data/emotions/test.csv",
+        "chapters_src/data/english_german/checked.tsv",
+        "book/glossary.md",
+    ):
+        texts += (ROOT / path).read_text(encoding="utf-8").split("\n")
+    return texts + [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tools").glob("*.py"))]
+
+
+def test_the_page_encodes_as_the_tokenizer_does(start):
+    texts = sentences()
+    assert len(texts) > 1000
+    got = start.evaluate("texts => texts.map(frontEncode)", texts)
+    wrong = [text for text, ids in zip(texts, got, strict=True) if ids != TOKENIZER.encode(text)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_first_screen_shows_what_the_book_is_and_how_to_begin(open_tab, screen, theme):
+    tab = open_tab("file", START, viewport=SCREENS[screen])
+    tab.page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+    for what in ("main h1", "a.front-main", "a.front-button:not(.front-main)", "#front-picture figcaption"):
+        box = tab.page.locator(what).last.bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= SCREENS[screen]["height"], what
+        assert box["x"] >= 0 and box["x"] + box["width"] <= SCREENS[screen]["width"], what
+    tab.page.context.close()
+
+
+def test_typing_shows_tokens(start):
+    field = start.get_by_label("Type a sentence")
+    field.fill("")
+    expect(start.locator("#front-count")).to_have_text("0 tokens for 0 characters")
+    text = "Ça, 猫! <b>tokenizer</b>"
+    field.press_sequentially(text)
+    chips = start.locator("#front-tokens li")
+    assert [int(n) for n in chips.locator("small").all_inner_texts()] == TOKENIZER.encode(text)
+    shown = chips.locator("bdi").all_inner_texts()
+    assert "␣tokenizer" in shown or {"<", "b", ">"} & set(shown)
+    assert any(re.fullmatch(r"(⟨[0-9A-F]{2}⟩)+", piece) for piece in shown), "bytes that are no character"
+    expect(start.locator("#front-count")).to_have_text(f"{len(shown)} tokens for {len(text)} characters")
+    field.fill("👍a")
+    expect(start.locator("#front-count")).to_contain_text("for 2 characters")
+
+
+def test_choosing_a_sentence_and_a_token_by_keyboard_shows_whom_it_attends_to(start):
+    choice = start.get_by_label("Choose a sentence")
+    choice.focus()
+    options = choice.locator("option").all_inner_texts()
+    assert len(options) == 6
+    for sentence in options:
+        choice.select_option(sentence)
+        words = start.locator("#front-attention button").all_inner_texts()
+        assert words == ["[CLS]", *sentence.lower().split(), "[SEP]"]
+        percents = [int(n.split()[0]) for n in start.locator("#front-attention small").all_inner_texts()]
+        assert 97 <= sum(percents) <= 103
+        pronoun = next(word for word in words if word in ("he", "she"))
+        expect(start.locator("#front-attention [aria-pressed=true]")).to_have_text(pronoun)
+    choice.select_option(index=0)
+    choice.press("Tab")
+    start.keyboard.press("Tab")
+    start.keyboard.press("Enter")
+    chosen = start.locator("#front-attention [aria-pressed=true]")
+    expect(chosen).to_have_text("emma")
+    expect(chosen).to_be_focused()
+    expect(start.locator("#front-look")).to_have_text(re.compile(r"^emma attends to .+ %, .+ %, .+ %$"))
+    start.locator("#front-attention button").last.click()
+    expect(chosen).to_have_text("[SEP]")
+
+
+def test_without_javascript_there_is_a_still_picture(open_tab):
+    tab = open_tab("file", START, java_script_enabled=False, viewport=SCREENS["phone"])
+    picture = tab.page.locator("#front-picture")
+    expect(picture.locator("#front-text")).to_be_hidden()
+    expect(picture.locator(".front-still").first).to_be_visible()
+    assert picture.locator("#front-tokens li").count() > 5
+    expect(picture.locator("#front-attention [aria-current]")).to_have_text(re.compile("she"))
+    tab.page.context.close()
+
+
+def test_its_script_and_style_are_on_the_start_page_only(site):
+    having = [page for page in site.rglob("*.html") if "front.js" in page.read_text(encoding="utf-8")]
+    assert having == [site / START]
+
+
+def test_the_road_is_walked_by_clicks(start):
+    stations = start.locator(".front-road a")
+    pages = stations.evaluate_all("links => links.map(link => new URL(link.href.baseVal, location).pathname)")
+    assert len(pages) == len(set(pages)) >= 12
+    for page in pages:
+        assert re.search(r"/notebooks/\d\d_\w+\.html$", page)
+    stations.nth(1).click()
+    start.wait_for_url(f"**{pages[1].rpartition('/')[2]}")
+    start.go_back()
+    start.wait_for_url("**/index.html")
+
+
+def straight(cells: Locator) -> list[str]:
+    """Texts as they were printed: the page sets round quotation marks."""
+    return [re.sub("[‘’]", "'", re.sub("[“”]", '"', text)) for text in cells.all_inner_texts()]
+
+
+def test_the_index_of_claims_lists_all_and_sorts_and_filters(open_tab, site):
+    tab = open_tab("file", "book/claims.html")
+    rows = tab.page.locator("table.sortable tbody tr")
+    claims = [claim.sentence for found in all_claims().values() for claim in found]
+    expect(rows).to_have_count(len(claims))
+    column = rows.locator("td:nth-child(2)")
+    assert straight(column) == claims
+    tab.page.locator("table.sortable thead th").nth(1).click()
+    assert sorted(straight(column)) == sorted(claims) and straight(column) != claims
+    field = tab.page.get_by_label("Filter the rows:")
+    field.fill("pronoun")
+    assert 0 < rows.count() < len(claims)
+    rows.first.locator("a").click()
+    tab.page.wait_for_url(re.compile(r"/notebooks/07_\w+\.html#[\w-]+$"))
+    assert tab.foreign == tab.failed == tab.errors == []
+    tab.page.context.close()
+
+
+def test_terms_and_papers_lead_back_to_chapters(site):
+    glossary, references = (
+        BeautifulSoup((site / "book" / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+        for name in ("glossary", "references")
+    )
+    token = glossary.select_one("section#token")
+    assert len(token.select("a[href*='notebooks/']")) > 3
+    paper = references.find(id="ref-vaswani-2017")
+    reading = BeautifulSoup(
+        (site / "notebooks/07_attention_from_scratch.html").read_text("utf-8"), "html.parser"
+    )
+    assert paper is not None
+    assert reading.select("section#further-reading a[href='../book/references.html#ref-vaswani-2017']")

@@ -1,0 +1,164 @@
+"""What the start page is made of: the picture's data, the road, and the cells that it shows."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import nbformat
+import pytest
+import torch
+import yaml
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from transformers import AutoTokenizer
+
+import front
+import road
+from chapters_src import attention, pretrained, resources
+from paths import NOTEBOOKS, ROOT
+
+
+@pytest.fixture(scope="module")
+def looks() -> list[dict]:
+    return front.attention(front.SENTENCES)
+
+
+def test_the_weights_are_those_of_our_encoder_too(looks):
+    """The library computes what the page shows; the oracle is the book's encoder with these weights."""
+    folder = resources.checkpoint("encoder")
+    tokenizer, ours = AutoTokenizer.from_pretrained(folder), pretrained.load(folder).eval()
+    assert len(looks) == len(front.SENTENCES) == 6
+    for look, text in zip(looks, front.SENTENCES, strict=True):
+        batch = tokenizer(text, return_tensors="pt")
+        with torch.inference_mode(), attention.recorded(ours) as record:
+            ours(batch["input_ids"], batch["attention_mask"])
+        weights = list(record.values())[front.LAYER][0][0, front.HEAD]
+        assert look["tokens"] == tokenizer.convert_ids_to_tokens(batch["input_ids"][0])
+        torch.testing.assert_close(torch.tensor(look["weights"]) / 1000, weights, atol=6e-4, rtol=0)
+
+
+def test_the_sentences_show_what_the_caption_says(looks):
+    """The head follows the pronoun where only one name has its gender, and is lost where both have."""
+
+    def meant(look: dict) -> str:
+        row = look["weights"][look["from"]]
+        return max((row[place], look["tokens"][place]) for place in (1, 3))[1]
+
+    assert [look["tokens"][look["from"]] for look in looks] == ["she", "he", "she", "he", "he", "he"]
+    assert [meant(look) for look in looks] == ["emma", "david", "julia", "paul", "peter", "peter"]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("front")
+    front.write(folder, folder)
+    return folder
+
+
+def test_the_data_are_the_whole_tokenizer_and_small(written, looks):
+    script = (written / "front_data.js").read_text(encoding="utf-8")
+    data = json.loads(script.removeprefix("window.frontData = ").removesuffix(";\n"))
+    merges = [tuple(pair.split(" ")) for pair in data["merges"].split("\n")]
+    file = resources.checkpoint("language-model")
+    library = AutoTokenizer.from_pretrained(file)
+    assert len(library) == data["first"] + len(merges)
+    assert library.convert_ids_to_tokens(data["first"]) == "".join(merges[0])
+    assert library.convert_ids_to_tokens(len(library) - 1) == "".join(merges[-1])
+    assert data["looks"] == looks
+    assets = [ROOT / "book" / "_static" / name for name in ("front.js", "front.css")]
+    sizes = [path.stat().st_size for path in (*assets, *written.iterdir())]
+    assert sum(sizes) <= 100_000
+
+
+def test_without_javascript_the_picture_is_true(written):
+    picture = BeautifulSoup((written / "front_picture.md").read_text(encoding="utf-8"), "html.parser")
+    tokenizer = front.language_model_tokenizer()
+    shown = [int(chip.small.text) for chip in picture.select("#front-tokens li")]
+    assert tokenizer.decode(shown) == front.TYPED == picture.select_one("#front-text")["value"]
+    assert shown == tokenizer.encode(front.TYPED)
+    assert picture.select_one("#front-count").text == f"{len(shown)} tokens for {len(front.TYPED)} characters"
+    assert all(field.has_attr("hidden") for field in picture.select(".front-field"))
+
+
+# --- The road.
+
+
+def test_the_first_chapter_is_the_first_of_the_contents(written):
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    listed = [entry["file"] for part in contents["parts"] for entry in part["chapters"]]
+    chapters = [name for name in listed if re.match(r"notebooks/\d\d_", name)]
+    assert [f"notebooks/{c.page[13:-5]}" for c in road.chapters()] == chapters
+    links = BeautifulSoup((written / "front_buttons.md").read_text("utf-8"), "html.parser").select("a")
+    assert [link["href"] for link in links] == [
+        f"../{chapters[0]}.html",
+        "../notebooks/07_attention_from_scratch.html",
+    ]
+
+
+def chapter(number: str, **other) -> road.Chapter:
+    return road.Chapter(
+        **{
+            "number": number, "title": f"T & {number}", "page": f"../notebooks/{number}_t.html", "part": "I",
+            "needs": (), "reading": 30, "running": 1.0,
+        } | other
+    )  # fmt: skip
+
+
+BOOK = [
+    chapter("01"),
+    chapter("03", needs=("01", "02")),
+    chapter("07", part="II <3", needs=("03",), running=None),
+]
+
+
+def test_the_road_leads_to_every_chapter_in_order():
+    drawing = ElementTree.fromstring(re.search(r"<svg.*</svg>", road.road(BOOK))[0])
+    links = drawing.findall("a")
+    assert [link.get("href") for link in links] == [c.page for c in BOOK]
+    assert ["".join(link.itertext()) for link in links] == ["01 T & 01", "03 T & 03", "07 T & 07"]
+    heights = [float(link.find("circle").get("cy")) for link in links]
+    assert heights == sorted(heights) and heights[-1] < float(drawing.get("viewBox").split()[3])
+    assert len(drawing.findall("path")) == 2  # chapter 02 is not there yet
+    assert drawing.find("desc").text == "03 refers to 01 and 02. 07 refers to 03."
+
+
+def test_a_way_has_the_chapters_that_exist_and_their_times():
+    use, understand, build, everything = road.ways(BOOK).strip().split("\n")
+    assert (
+        "[01](../notebooks/01_t.ipynb), [03](../notebooks/03_t.ipynb): 1 h of reading, 2 min of running."
+        in use
+    )
+    assert "[07]" not in use and "[07]" in understand and "[01]" not in build
+    assert everything.endswith("1 h 30 min of reading, not all of it executed yet.")
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"), [(0.6, "1 min"), (59.4, "59 min"), (62, "1 h"), (70, "1 h 15 min"), (239, "4 h")]
+)
+def test_times_are_rounded_as_people_say_them(minutes, said):
+    assert road._time([minutes / 2, minutes / 2]) == said
+
+
+# --- What is shown.
+
+
+@pytest.mark.parametrize("kind", front.SHOWN)
+def test_a_cell_is_shown_as_it_stands_in_its_chapter(kind):
+    number, wanted = front.SHOWN[kind]
+    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    (source,) = [cell.source for cell in nbformat.read(path, 4).cells if cell.id == wanted]
+    assert f"```python\n{source}\n```" in front._cell(kind)
+    assert ("claim(" if kind == "claim" else "assert ") in source
+
+
+def test_a_cell_that_is_gone_is_an_error(monkeypatch):
+    monkeypatch.setitem(front.SHOWN, "claim", ("07", "nowhere"))
+    with pytest.raises(front.FrontFailed, match="no cell with the id 'nowhere'"):
+        front._cell("claim")
+
+
+def test_checks_of_correctness_are_counted(tmp_path):
+    code = "%matplotlib inline\nassert a == b, c\ntesting.assert_close(a, b)\nprint('assert')\nclaim(a, 'b')"
+    path = tmp_path / "n.ipynb"
+    nbformat.write(new_notebook(cells=[new_markdown_cell("assert x"), new_code_cell(code)]), path)
+    assert front._asserts(path) == 2

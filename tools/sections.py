@@ -1,0 +1,66 @@
+"""Where in a notebook something stands: the heading above each cell, and its anchor on the site."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mdit_py_plugins.anchors.index import slugify
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from nbformat import NotebookNode
+
+SOLUTION = re.compile(r"# @title Solution (\d+\.\d+)")
+_MARKDOWN = MarkdownIt("commonmark").use(dollarmath_plugin)
+
+
+class Section(NamedTuple):
+    """A heading of a notebook."""
+
+    title: str  # as plain text
+    anchor: str  # as MyST and code hosts make it; empty above the first heading
+
+
+def sections(notebook: NotebookNode) -> list[Section]:
+    """The section that each cell of a notebook ends in, in the order of the cells."""
+    return list({place: section for place, section, _ in _parts(notebook)}.values())
+
+
+def passages(notebook: NotebookNode) -> Iterator[tuple[Section, str]]:
+    """The Markdown of a notebook, cut before each heading, with its section."""
+    return ((section, text) for _, section, text in _parts(notebook) if text)
+
+
+def _parts(notebook: NotebookNode) -> Iterator[tuple[int, Section, str]]:
+    """Place of the cell, section and Markdown of each part; a code cell is one part without Markdown."""
+    here, known = Section("", ""), set()
+    for place, cell in enumerate(notebook.cells):
+        if cell.cell_type != "markdown":
+            yield place, here, ""
+            continue
+        lines, titles = cell.source.split("\n"), headings(cell.source)
+        borders = [line for line, _ in titles] + [len(lines)]
+        yield place, here, "\n".join(lines[: borders[0]])
+        for (start, title), end in zip(titles, borders[1:], strict=True):
+            anchor, again = slugify(title), 1
+            while anchor in known:
+                anchor, again = f"{slugify(title)}-{again}", again + 1
+            known.add(anchor)
+            here = Section(title, anchor)
+            yield place, here, "\n".join(lines[start:end])
+
+
+def headings(markdown: str) -> list[tuple[int, str]]:
+    """The headings in a Markdown text: the line, counted from 0, and the title as plain text."""
+    pairs = pairwise(_MARKDOWN.parse(markdown))
+    return [(token.map[0], _plain(title)) for token, title in pairs if token.type == "heading_open"]
+
+
+def _plain(inline: Token) -> str:
+    return "".join(part.content for part in inline.children or () if part.type in ("text", "code_inline"))
+
+
+def as_markdown(text: str) -> str:
+    """Write plain text so that Markdown shows just that, in a table too."""
+    return re.sub(r"([\\`*_{}\[\]<>#|$~&])", r"\\\1", text)
