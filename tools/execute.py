@@ -3,7 +3,7 @@
     notebooks/*.ipynb --stage--> build/running --nbmake--> build/executed
 
 Beside each executed notebook lies its record: the key of its inputs (see `inputs`), and what the run took. A
-notebook whose record has today's key is left alone.
+notebook whose record has today's key is not executed; if its prose has changed, the executed copy gets it.
 """
 
 import json
@@ -87,8 +87,10 @@ def execute_changed(
     stale = [
         n for n in keys if (record(n, folder) or {}).get("key") != keys[n] or not (folder / n.name).exists()
     ]
+    for notebook in keys.keys() - set(stale):
+        _refresh_prose(notebook, folder / notebook.name)
     if not stale:
-        say("notebooks: nothing changed, nothing executed")
+        say("notebooks: no code changed, nothing executed")
         return []
     stale.sort(key=lambda notebook: _expected_seconds(notebook, folder), reverse=True)
     _harvest_once(stale, say)
@@ -98,6 +100,20 @@ def execute_changed(
     if failures:
         raise NotebookFailed("\n".join(failures))
     return sorted(notebook.stem for notebook in stale)
+
+
+def _refresh_prose(notebook: Path, executed: Path) -> None:
+    """Give an executed copy everything of its notebook but outputs: prose, captions, tags."""
+    new, old = nbformat.read(notebook, 4), nbformat.read(executed, 4)
+    pairs = zip(*([cell for cell in book.cells if cell.cell_type == "code"] for book in (new, old)), strict=True)
+    for cell, ran in pairs:
+        cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
+    new.metadata = old.metadata | new.metadata  # nbmake notes the language
+    text = nbformat.writes(new)
+    if text != executed.read_text(encoding="utf-8"):
+        partial = executed.with_suffix(".partial")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(executed)
 
 
 def _harvest_once(chosen: Iterable[Path], say: Callable) -> None:

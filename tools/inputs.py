@@ -1,6 +1,6 @@
 """What a notebook depends on, and the hash that decides whether it is executed again.
 
-It depends on its own source, on the modules of the helper package that it imports, directly or through
+It depends on its own code, though not on its prose, on the modules of the helper package that it imports, directly or through
 others, with their data files, on the pinned versions, on Python and the build of PyTorch, and on the chosen
 resources and device.
 """
@@ -39,8 +39,13 @@ def key(notebook: Path, requirements: Path, package: Path = PACKAGE) -> str:
     files = {path.relative_to(package).as_posix(): digest(path) for path in closure(notebook, package)}
     versions = [environment.pins(requirements), platform.python_version(), metadata.version("torch")]
     chosen = [os.environ.get(name, "") for name in VARIABLES]
-    parts = [notebook.name, digest(notebook), files, versions, ["" if c in DEFAULTS else c for c in chosen]]
+    parts = [notebook.name, program(notebook), files, versions, ["" if c in DEFAULTS else c for c in chosen]]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def program(notebook: Path) -> list[str]:
+    """The source of each code cell: what is executed of a notebook."""
+    return [cell.source for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
 
 
 def digest(path: Path) -> str:
@@ -67,8 +72,7 @@ def closure(notebook: Path, package: Path = PACKAGE) -> list[Path]:
         Modules that it imports, or whose dotted name it has in a string, those that these import, and so on;
         and the data files that carry the name of something that any of these mentions.
     """
-    code = [cell.source for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
-    texts = [re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", source) for source in code]
+    texts = [re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", source) for source in program(notebook)]
     found: dict[Path, str] = {}
     waiting = [path for text in texts for path in imported(text, None, package)]
     while waiting:

@@ -65,7 +65,8 @@ class Shelf:
     def note(self, name: str, key: str, seconds: float = 1.0) -> None:
         """Put an executed copy on the shelf, with its record."""
         self.executed.mkdir(exist_ok=True)
-        (self.executed / f"{name}.ipynb").write_text("{}", encoding="utf-8")
+        cells = [new_code_cell(PROGRAMS.get(name, ""), id="one", outputs=[new_output("stream", text="42\n")])]
+        nbformat.write(new_notebook(cells=cells), self.executed / f"{name}.ipynb")
         text = json.dumps({"key": key, "seconds": seconds})
         (self.executed / f"{name}.json").write_text(text, encoding="utf-8")
 
@@ -82,7 +83,19 @@ def test_everything_is_executed_once(shelf):
     assert shelf.execute() == ["01", "02", "03", "04"]
     assert sorted(shelf.started) == ["01", "02", "03", "04"]
     assert shelf.execute() == []
-    assert shelf.messages[-1] == "notebooks: nothing changed, nothing executed"
+    assert shelf.messages[-1] == "notebooks: no code changed, nothing executed"
+
+
+def test_new_prose_reaches_the_executed_copy_without_an_execution(shelf):
+    shelf.execute(only=["01"])
+    caption = {"mystnb": {"figure": {"caption": "An answer."}}}
+    cells = [new_markdown_cell("Why 42?", id="why"), new_code_cell(PROGRAMS["01"], id="one", metadata=caption)]
+    nbformat.write(new_notebook(cells=cells), shelf.folder / "01.ipynb")
+    shelf.started.clear()
+    assert shelf.execute(only=["01"]) == [] == shelf.started
+    prose, code = nbformat.read(shelf.executed / "01.ipynb", 4).cells
+    assert (prose.source, code.metadata, code.outputs[0].text) == ("Why 42?", caption, "42\n")
+    assert sorted(path.suffix for path in shelf.executed.iterdir()) == [".ipynb", ".json"]
 
 
 def test_one_thread_notebooks_run_side_by_side_and_others_alone(shelf):

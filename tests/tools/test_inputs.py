@@ -112,7 +112,6 @@ def test_closure_of_the_books_own_notebooks():
 
 
 CHANGES = {
-    "prose": lambda small: small.edit_notebook(0, "Another question."),
     "code": lambda small: small.edit_notebook(1, "1 + 2"),
     "a module it imports": lambda small: small.write("chapters_src/notebook.py", "import re\n"),
     "a module that these import": lambda small: small.write("chapters_src/rooms/cellar.py", "x = 1\n"),
@@ -128,6 +127,12 @@ def test_key_changes_with(change, small):
     before = small.key()
     CHANGES[change](small)
     assert small.key() != before
+
+
+def test_prose_is_not_executed(small):
+    before = small.key()
+    small.edit_notebook(0, "Another question, with `code`.")
+    assert small.key() == before
 
 
 OTHER_FILES = [
