@@ -15,9 +15,10 @@ from pathlib import Path
 
 SYNONYMS = Path(__file__).with_name("synonyms.txt")
 INDEX = "_static/search_index.js"
+POINTER = re.compile(r" ?→ Chapter \d\d: [^→]*$")  # at the end of a glossary entry; no part of what it says
 NOT_SEARCHED = {"search.html", "genindex.html", "index.html", "404.html"}
 # Pages that come after all others: listings, lists, and what only the build knows.
-REFERENCE = re.compile(r"(source/|benchmarks/|book/(references|colophon|helper_package)\.html)")
+REFERENCE = re.compile(r"(source/|benchmarks/|book/(references|colophon|claims|helper_package)\.html)")
 VOID = {"br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
 SKIPPED_TAGS = {"script", "style", "svg", "button", "select", "noscript", "mjx-math"}
 SKIPPED_CLASSES = {"headerlink", "linenos", "cell_output", "onlyprint", "prev-next-footer"}
@@ -114,7 +115,7 @@ def sections_of(page: str) -> list[Section]:
     reader.feed(page)
     for section in reader.sections:
         section.title = " ".join(section.title.split())
-        section.text = " ".join(section.text.replace('"""', " ").split())
+        section.text = POINTER.sub("", " ".join(section.text.replace('"""', " ").split()))
         section.code = " ".join(names_in(section.code))
     return [section for section in reader.sections if section.title]
 

@@ -65,9 +65,9 @@ def asked(open_tab):
 
 def ask(tab: Tab, query: str) -> None:
     field(tab.page).fill("")
-    expect(tab.page.get_by_role("status")).to_have_text("")
+    expect(tab.page.locator(".search-status")).to_have_text("")
     field(tab.page).fill(query)
-    expect(tab.page.get_by_role("status")).to_have_text(re.compile("found"))
+    expect(tab.page.locator(".search-status")).to_have_text(re.compile("found"))
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -87,7 +87,7 @@ def test_chapters_come_before_listings(asked):
 
 def test_nonsense_finds_nothing_and_says_so(asked):
     ask(asked, "qzxvwk")
-    expect(asked.page.get_by_role("status")).to_have_text("Nothing found for “qzxvwk”.")
+    expect(asked.page.locator(".search-status")).to_have_text("Nothing found for “qzxvwk”.")
     assert asked.page.locator(".search-results li").count() == 0
 
 
@@ -181,7 +181,7 @@ def test_a_search_without_its_index_says_so(open_tab):
     tab = open_tab("file", "book/index.html")
     tab.page.route("**/search_index.js", lambda route: route.abort())
     open_search(tab).fill("greedy")
-    expect(tab.page.get_by_role("status")).to_contain_text("could not be loaded")
+    expect(tab.page.locator(".search-status")).to_contain_text("could not be loaded")
     tab.page.context.close()
 
 

@@ -81,6 +81,8 @@ class View:
     def __init__(self, tab: Tab, number: int = 0):
         self.page: Page = tab.page
         self.root: Locator = tab.page.locator("[id^='bertviz-']").nth(number)
+        # All at once: a view that is drawn on the way would push this one out of sight again.
+        tab.page.evaluate("dispatchEvent(new Event('book:draw-all'))")
         self.root.scroll_into_view_if_needed()
         expect(self.root.locator("svg")).to_be_visible()
         self.menu = self.root.locator("select#layer")
