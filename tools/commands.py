@@ -13,12 +13,10 @@ import address
 import colab
 import environment
 import execute
-import formulas
 import processes
-import render
 import skeleton
-import vendor
 from paths import BUILD, HTML, NOTEBOOKS, ROOT, notebooks
+from website import formulas, render, vendor
 
 
 class Failure(Exception):
@@ -52,14 +50,14 @@ def pdf(options: Namespace) -> int:
 
 def epub(options: Namespace) -> int:
     """The book, and from it one EPUB."""
-    from epub import make_epub
+    from paper.epub import make_epub
 
     return _in_one_file(options, "epub", make_epub)
 
 
 def _in_one_file(options: Namespace, kind: str, make: Callable) -> int:
     """Make the book, then one file of it, unless that is there and made from the same."""
-    import contents
+    from paper import contents
 
     book(options)
     target = BUILD / f"{address.NAME}-{address.address()[1].removeprefix('v')}.{kind}"

@@ -105,14 +105,14 @@ def execute_changed(
 def _refresh_prose(notebook: Path, executed: Path) -> None:
     """Give an executed copy everything of its notebook but outputs: prose, captions, tags."""
     new, old = nbformat.read(notebook, 4), nbformat.read(executed, 4)
-    pairs = zip(*([cell for cell in book.cells if cell.cell_type == "code"] for book in (new, old)), strict=True)
-    for cell, ran in pairs:
+    code = [[cell for cell in book.cells if cell.cell_type == "code"] for book in (new, old)]
+    for cell, ran in zip(*code, strict=True):
         cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
-    new.metadata = old.metadata | new.metadata  # nbmake notes the language
-    text = nbformat.writes(new)
-    if text != executed.read_text(encoding="utf-8"):
+        cell.metadata |= {name: ran.metadata[name] for name in ran.metadata if name == "execution"}
+    if new.cells != old.cells:
+        new.metadata = old.metadata | new.metadata  # nbmake notes the language
         partial = executed.with_suffix(".partial")
-        partial.write_text(text, encoding="utf-8")
+        nbformat.write(new, partial)
         partial.replace(executed)
 
 

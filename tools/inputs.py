@@ -1,8 +1,8 @@
 """What a notebook depends on, and the hash that decides whether it is executed again.
 
-It depends on its own code, though not on its prose, on the modules of the helper package that it imports, directly or through
-others, with their data files, on the pinned versions, on Python and the build of PyTorch, and on the chosen
-resources and device.
+It depends on its own code (not on its prose), on the modules of the helper package that it imports, directly
+or through others, with their data files, on the pinned versions, on Python and the build of PyTorch, and on
+the chosen resources and device.
 """
 
 import ast

@@ -1,5 +1,5 @@
 // The picture of the start page: a typed sentence becomes tokens, and a token shows whom it attends to. The data
-// are in front_data.js, which the build writes (tools/front.py); without this script the page shows a still picture.
+// are in front_data.js, which the build writes (tools/website/front.py); without this script the page shows a still picture.
 (function () {
   const data = window.frontData;
   const byId = (id) => document.getElementById(id);

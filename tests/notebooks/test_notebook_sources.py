@@ -16,7 +16,7 @@ import yaml
 import address
 import environment
 from paths import ROOT, notebooks
-from render import TIME_MARK
+from website.render import TIME_MARK
 
 NOTEBOOKS = notebooks()
 CHAPTERS = [path for path in NOTEBOOKS if re.match(r"\d\d_", path.name)]

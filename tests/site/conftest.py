@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 from site_visits import PHONES, THEMES, Tab, Visit, listen, look_at, visits
 
 from browsers import FLAGS, find_browser
 from paths import HTML
 
+expect.set_options(timeout=20_000)  # milliseconds; two cores may be busy with other tests
 SCHEMES = ("file", "http")
 
 

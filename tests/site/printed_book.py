@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser
 from pypdf import PdfReader
 
-import contents
+from paper import contents
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
 MATH = "{http://www.w3.org/1998/Math/MathML}math"

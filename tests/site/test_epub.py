@@ -8,8 +8,8 @@ import nbformat
 import pytest
 from printed_book import MATH, XHTML, Package, check_package, check_with_epubcheck, printing_with, words
 
-import epub
-from contents import Part
+from paper import epub
+from paper.contents import Part
 from paths import EXECUTED, HTML
 
 pytestmark = pytest.mark.site

@@ -8,9 +8,9 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Locator, Page, expect
 
-import front
-from claims import all_claims
 from paths import ROOT
+from website import front
+from website.claims import all_claims
 
 pytestmark = pytest.mark.site
 START = "book/index.html"
@@ -40,7 +40,7 @@ def sentences() -> list[str]:
         "book/glossary.md",
     ):
         texts += (ROOT / path).read_text(encoding="utf-8").split("\n")
-    return texts + [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tools").glob("*.py"))]
+    return texts + [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tools").rglob("*.py"))]
 
 
 def test_the_page_encodes_as_the_tokenizer_does(start):

@@ -11,9 +11,8 @@ from printed_book import bookmarks, printing_with, words
 from pypdf import PdfReader
 from site_visits import NO_SITE
 
-import contents
-import printing
-from contents import Part
+from paper import contents, printing
+from paper.contents import Part
 from paths import EXECUTED, HTML
 
 pytestmark = pytest.mark.site
@@ -50,7 +49,8 @@ LOOK = """() => {
                                                          && child.textContent.trim()))),
     elsewhere: told([...document.body.querySelectorAll('*')]
       .filter(e => seen(e) && !article.contains(e) && !e.contains(article))),
-    controls: told(inside.filter(e => e.matches('input, button:not(.ntv-token, .front-chip *), .headerlink, .copybtn'))),
+    controls: told(inside.filter(e =>
+      e.matches('input, button:not(.ntv-token, .front-chip *), .headerlink, .copybtn'))),
     too_wide: told(inside.filter(e => box(e).right > paper + 1 || box(e).left < -1)),
     cut_off: told(inside.filter(e => style(e).overflowX !== 'visible' && e.scrollWidth > e.clientWidth + 1)),
     orphaned: told(inside.filter(e => /^h[1-6]$/.test(e.localName) && style(e).breakAfter !== 'avoid')),

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from site_visits import PHONES, page_names
 
 from paths import notebooks
-from sphinx_extension import publishing
+from website.sphinx_extension import publishing
 
 pytestmark = pytest.mark.site
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from site_visits import AXE, THEMES, Tab
 
-import search_index
+from website import search_index
 
 pytestmark = pytest.mark.site
 

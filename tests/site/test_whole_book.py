@@ -6,9 +6,7 @@ import pytest
 from printed_book import Package, bookmarks, check_package, check_with_epubcheck, printing_with
 from pypdf import PdfReader
 
-import contents
-import epub
-import printing
+from paper import contents, epub, printing
 
 pytestmark = pytest.mark.full
 

@@ -11,7 +11,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from paths import ROOT
 
 BOOK = "Transformers, Taken Apart"
-EXTENSION = ROOT / "tools" / "sphinx_extension"
+EXTENSION = ROOT / "tools" / "website" / "sphinx_extension"
 START = f"""# {BOOK}
 
 A book that is built by a test, and by nothing else.

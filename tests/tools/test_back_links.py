@@ -8,10 +8,10 @@ import pytest
 from mdit_py_plugins.anchors.index import slugify
 from nbformat.v4 import new_markdown_cell, new_notebook
 
-import back_links
-from claims import chapter
 from paths import ROOT, notebooks
-from sections import Section
+from website import back_links
+from website.claims import chapter
+from website.sections import Section
 
 GLOSSARY = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
 TERMS = {slugify(entry["title"]): entry[0] for entry in back_links.ENTRY.finditer(GLOSSARY)}

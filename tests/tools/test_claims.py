@@ -7,10 +7,10 @@ import pytest
 from markdown_it import MarkdownIt
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-import claims
 from chapters_src import notebook as package
-from claims import claims_of, index
-from sections import Section
+from website import claims
+from website.claims import claims_of, index
+from website.sections import Section
 
 
 def printed(text: str, source: str = "claim(True, 'x')", **metadata) -> nbformat.NotebookNode:

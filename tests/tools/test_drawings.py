@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from chapters_src import plots
-from sphinx_extension import drawings
+from website.sphinx_extension import drawings
 
 
 @pytest.fixture

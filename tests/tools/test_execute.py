@@ -89,7 +89,10 @@ def test_everything_is_executed_once(shelf):
 def test_new_prose_reaches_the_executed_copy_without_an_execution(shelf):
     shelf.execute(only=["01"])
     caption = {"mystnb": {"figure": {"caption": "An answer."}}}
-    cells = [new_markdown_cell("Why 42?", id="why"), new_code_cell(PROGRAMS["01"], id="one", metadata=caption)]
+    cells = [
+        new_markdown_cell("Why 42?", id="why"),
+        new_code_cell(PROGRAMS["01"], id="one", metadata=caption),
+    ]
     nbformat.write(new_notebook(cells=cells), shelf.folder / "01.ipynb")
     shelf.started.clear()
     assert shelf.execute(only=["01"]) == [] == shelf.started

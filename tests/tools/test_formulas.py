@@ -2,8 +2,8 @@
 
 import pytest
 
-import formulas
 from paths import NPM
+from website import formulas
 
 pytestmark = pytest.mark.skipif(not (NPM / "installed").exists(), reason="npm's packages are not fetched yet")
 HEAD = "<html><head></head><body>"

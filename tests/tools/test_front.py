@@ -12,10 +12,9 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from transformers import AutoTokenizer
 
-import front
-import road
 from chapters_src import attention, pretrained, resources
 from paths import NOTEBOOKS, ROOT
+from website import front, road
 
 
 @pytest.fixture(scope="module")

@@ -141,7 +141,7 @@ OTHER_FILES = [
     "pyproject.toml",
     "_toc.yml",
     "tests/test_x.py",
-    "tools/render.py",
+    "tools/website/render.py",
     "chapters_src/rooms/attic.py",
     "chapters_src/rooms/garden.py",
     "chapters_src/data/emotions/train.csv",

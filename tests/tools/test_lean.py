@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import lean
 from paths import ROOT
+from website import lean
 
 ICONS = (ROOT / "book" / "_static" / "icons.css").read_text(encoding="utf-8")
 HEAD = """<link href="../_static/styles/pydata-sphinx-theme.css?digest=5" rel="stylesheet" />

@@ -7,8 +7,8 @@ import pytest
 import address
 import browsers
 import commands
-import contents
-import render
+from paper import contents
+from website import render
 
 OPTIONS = Namespace(newest=False, only=[], name=None)
 

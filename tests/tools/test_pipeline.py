@@ -241,13 +241,13 @@ def test_a_second_run_does_nothing_and_is_fast(copy):
     assert copy.state() == before
 
 
-def test_changed_prose_executes_that_notebook_only(copy):
+def test_changed_prose_is_rendered_and_not_executed(copy):
     """And a directive that does not exist fails the command, while the former site stays."""
     before = copy.state()
     copy.write_notebook("one", ("# One, with another title", *ONE[1:]))
     copy.append("book/index.md", "\n```{notte}\nA directive that does not exist.\n```\n")
     run = copy.run()
-    assert run.executed == {"one"} and run.rendered
+    assert run.executed == set() and run.rendered
     assert run.code != 0 and "Unknown directive type: 'notte'" in run.output, run
     assert copy.state() == before
     again = copy.run()
@@ -294,7 +294,7 @@ def test_a_changed_page_renders_the_site_and_executes_nothing(copy):
 def test_a_link_from_a_notebook_to_a_missing_anchor_fails(copy):
     copy.write_notebook("one", (*ONE, "[nowhere](../book/index.md#another-section)"))
     run = copy.run()
-    assert run.executed == {"one"} and run.rendered
+    assert run.executed == set() and run.rendered
     assert run.code != 0 and "another-section" in run.output, run
 
 

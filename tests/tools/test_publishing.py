@@ -13,8 +13,8 @@ from bs4 import BeautifulSoup
 from small_book import BOOK, build
 
 import address
-import render
-from sphinx_extension import publishing
+from website import render
+from website.sphinx_extension import publishing
 
 SITE = "https://someone.github.io/a-book/"
 

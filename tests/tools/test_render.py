@@ -8,7 +8,7 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-import render
+from website import render
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import json
 
-import search_index
+from website import search_index
 
 PAGE = '''<html><body><nav><section id="nav"><h1>Not this</h1></section></nav><article>
 <section class="tex2jax_ignore" id="decoding">

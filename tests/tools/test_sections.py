@@ -4,7 +4,7 @@ import pytest
 from markdown_it import MarkdownIt
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from sections import Section, as_markdown, headings, passages, sections
+from website.sections import Section, as_markdown, headings, passages, sections
 
 
 def test_a_cell_stands_under_the_last_heading_before_it():

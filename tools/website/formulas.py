@@ -9,7 +9,7 @@ import json
 import re
 from pathlib import Path
 
-import vendor
+from website import vendor
 
 FORMULA = re.compile(r'(<(span|div) class="(?:[\w-]+ )*math[ "][^>]*>)(.*?)(</\2>)', re.DOTALL)
 DELIMITED = re.compile(r"\s*(?:\\\((?P<inline>.*)\\\)|\\\[(?P<display>.*)\\\])\s*", re.DOTALL)

@@ -15,7 +15,7 @@ import yaml
 
 from execute import record
 from paths import ROOT
-from reading_time import minutes
+from website.reading_time import minutes
 
 WAYS = {  # name of a way through the book: for whom, and its chapters, of which those that exist are taken
     "use": ("You want models to do a task, and to know when to trust them.", "01 03 04 05 13 14 15"),

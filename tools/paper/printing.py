@@ -26,15 +26,15 @@ from pypdf.generic import (
     TextStringObject,
 )
 
-import contents
 from address import address
-from contents import AUTHOR, LICENSE, TITLE, Part
+from paper import contents
+from paper.contents import AUTHOR, LICENSE, TITLE, Part
 from paths import ROOT
 
 LEVELS = 3  # of headings among the bookmarks: chapters, sections, and what is below these
 LISTED = 2  # of headings in the table of contents
 ROW = "contents:"  # an address in the table of contents: the number of its row
-PRINT_PAGE = (ROOT / "tools" / "print_page.js").read_text(encoding="utf-8")
+PRINT_PAGE = (ROOT / "tools" / "paper" / "print_page.js").read_text(encoding="utf-8")
 FRONT_STYLE = """
 @page { margin: 20mm 24mm; @bottom-center { content: counter(page, lower-roman); font: 8.5pt sans-serif; } }
 @page :first { @bottom-center { content: none; } }

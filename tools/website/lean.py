@@ -10,7 +10,7 @@ import re
 import shutil
 from pathlib import Path
 
-import formulas
+from website import formulas
 
 # What no page needs: icon script and fonts, Sphinx's own search (ours: search_index.py), MathJax, languages.
 UNUSED = (

@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from paths import EXECUTED, notebooks
-from sections import SOLUTION, Section, as_markdown, sections
+from website.sections import SOLUTION, Section, as_markdown, sections
 
 HELD = re.compile(r"✓ (?P<sentence>.+)")
 OTHERWISE = re.compile(r"✗ here it came out otherwise \((?P<reason>.*?)\): (?P<sentence>.+)")

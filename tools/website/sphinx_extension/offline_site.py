@@ -3,7 +3,7 @@
 Two things would ask other hosts for JavaScript. require.js, which BertViz and myst-nb want, is replaced by a
 few lines of our own (`bertviz_offline.js`), and d3 and jQuery come from the site itself, on pages with such a
 view. A table of a notebook with the class `sortable` gets DataTables, from the site too, which lets readers
-sort and filter it. Formulas are typeset after the rendering, by tools/formulas.py.
+sort and filter it. Formulas are typeset after the rendering, by tools/website/formulas.py.
 """
 
 import re

@@ -18,15 +18,15 @@ from urllib.parse import unquote, urlparse
 
 from playwright.sync_api import Browser, Page
 
-import contents
 from address import address
-from contents import AUTHOR, LICENSE, TITLE, Part
+from paper import contents
+from paper.contents import AUTHOR, LICENSE, TITLE, Part
+from paper.printing import cover
 from paths import HTML, ROOT
-from printing import cover
 
 WIDTH = 700  # CSS pixels of the text, when views are drawn
 VIEWS = '[id^="bertviz-"], .next-token-view .ntv-body'
-MAKE_PLAIN = (ROOT / "tools" / "epub_page.js").read_text(encoding="utf-8")
+MAKE_PLAIN = (ROOT / "tools" / "paper" / "epub_page.js").read_text(encoding="utf-8")
 # Pictures take the place of views. Each view gets a number, and is told in words.
 NUMBER_VIEWS = """views => [...document.querySelectorAll(views)].map((view, number) => {
   view.dataset.still = number;
@@ -169,7 +169,7 @@ def _navigation(made: list[tuple[str, list[Chapter]]]) -> bytes:
 def _style() -> str:
     """Our own style, and the colors of code from the site."""
     code = (HTML / "_static" / "pygments.css").read_text(encoding="utf-8")
-    own = (ROOT / "tools" / "epub.css").read_text(encoding="utf-8")
+    own = (ROOT / "tools" / "paper" / "epub.css").read_text(encoding="utf-8")
     return own + "\n".join(COLORS.findall(code)) + "\n"
 
 

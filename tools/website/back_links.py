@@ -13,9 +13,9 @@ import nbformat
 from mdit_py_plugins.anchors.index import slugify
 from nbformat import NotebookNode
 
-from claims import chapter
 from paths import ROOT, notebooks
-from sections import Section, as_markdown, passages
+from website.claims import chapter
+from website.sections import Section, as_markdown, passages
 
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 TERM_LINK = re.compile(r"\]\((?:\.\./book/)?glossary\.md#([\w-]+)\)")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from paths import NPM, ROOT
 
-LOCK = ROOT / "tools" / "package-lock.json"
+LOCK = ROOT / "tools" / "website" / "package-lock.json"
 
 
 class NpmFailed(Exception):

@@ -18,19 +18,13 @@ import nbformat
 import yaml
 
 import address
-import back_links
-import claims
-import front
 import inputs
-import lean
-import search_index
-import source_pages
-import vendor
 from execute import record
 from paths import BUILD, EXECUTED, HTML, PACKAGE, ROOT, SITE_SOURCE, notebooks
-from reading_time import minutes
+from website import back_links, claims, front, lean, search_index, source_pages, vendor
+from website.reading_time import minutes
 
-EXTENSION = ROOT / "tools" / "sphinx_extension"
+EXTENSION = ROOT / "tools" / "website" / "sphinx_extension"
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `python -m` form
 STAMP = BUILD / "rendered"
 # Links to files that have no page on the site, recipes and cards: there they are plain text.

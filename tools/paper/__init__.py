@@ -1,0 +1,1 @@
+"""The whole book in one file: PDF and EPUB, made from the website."""
