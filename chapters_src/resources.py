@@ -87,11 +87,18 @@ class HubFiles(NamedTuple):
     revision: str | None = None  # Another than the newest: where only a proposal has such files.
 
 
+class WebFiles(NamedTuple):
+    """Some files that are not on the Hub."""
+
+    addresses: Mapping[str, str]  # Of each file.
+    catalog: str | None = None  # Address of the list in which gensim declares the hashes of its files.
+
+
 class Source(NamedTuple):
     """The two sources of a model or of a data set."""
 
     embedded: Callable[[], Path]  # Finds and verifies the local folder.
-    full: HubFiles
+    full: HubFiles | WebFiles
 
 
 def choice() -> str:
@@ -150,8 +157,10 @@ def _located(what: str, name: str, sources: Mapping[str, Source]) -> str:
             f"No {what} is called {name!r}. Checkpoints: {', '.join(CHECKPOINTS)}. Data sets: "
             f"{', '.join(DATA_SETS)}; {generated}."
         )
-    full = choice() == "full"
-    return str(from_hub(sources[name].full) if full else sources[name].embedded())
+    if choice() == "embedded":
+        return str(sources[name].embedded())
+    full = sources[name].full
+    return str(from_hub(full) if isinstance(full, HubFiles) else from_web(name, full))
 
 
 # Embedded resources ---------------------------------------------------------------------------------------
@@ -254,7 +263,7 @@ def _emotions() -> Path:
 def _not_embedded(name: str) -> Path:
     raise ResourceError(
         f"{name} has no embedded form, because of its size or its license. Choose full resources "
-        "(BOOK_RESOURCES=full), which come from the Hub."
+        "(BOOK_RESOURCES=full), which come from the network."
     )
 
 
@@ -360,6 +369,68 @@ def _verify(wanted: HubFiles, file: str, path: Path, declared: str) -> None:
         raise _not_had(wanted, problem, f"Delete the file {path.resolve()} and run it again")
 
 
+def from_web(name: str, wanted: WebFiles) -> Path:
+    """Fetch files that are not on the Hub into our cache, once.
+
+    With the environment variable `BOOK_WEB` another host stands in for all of these: for the tests, or where
+    the files are mirrored. The path there begins with the name of the host that it stands in for.
+
+    Args:
+        name: of the cache entry.
+        wanted: the files.
+
+    Returns:
+        The folder that holds them. If a catalog declares their hashes, they have these.
+
+    Raises:
+        ResourceError: a file cannot be had, has another hash than the catalog declares, or the cache folder
+            cannot be written.
+    """
+    addresses = {file: _stand_in(address) for file, address in wanted.addresses.items()}
+    key = {"addresses": addresses, "catalog": wanted.catalog}
+
+    def build(folder: Path) -> None:
+        declared = _declared_by_gensim(name, wanted, folder)
+        for file, address in addresses.items():
+            try:
+                _download(address, folder / file)
+            except _NETWORK_ERRORS as error:
+                raise _not_on_the_web(name, address, _short(error)) from None
+            found = hashlib.md5((folder / file).read_bytes()).hexdigest()
+            if declared.get(file, found) != found:
+                problem = f"its md5 is {found}, and the catalog declares {declared[file]}"
+                raise _not_on_the_web(name, address, problem)
+
+    return cached(name, key, build)
+
+
+def _declared_by_gensim(name: str, wanted: WebFiles, folder: Path) -> dict[str, str]:
+    """Read the md5 of each file from gensim's list of models; nothing if there is no such list."""
+    if wanted.catalog is None:
+        return {}
+    address, file = _stand_in(wanted.catalog), folder / "catalog.json"
+    try:
+        _download(address, file)
+        models = json.loads(file.read_text(encoding="utf-8"))["models"]
+        return {model["file_name"]: model["checksum"] for model in models.values() if "checksum" in model}
+    except (*_NETWORK_ERRORS, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _not_on_the_web(name, address, _short(error)) from None
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _stand_in(address: str) -> str:
+    web = os.environ.get("BOOK_WEB")
+    return f"{web.rstrip('/')}/{address.removeprefix('https://')}" if web else address
+
+
+def _not_on_the_web(name: str, address: str, problem: str) -> ResourceError:
+    return ResourceError(
+        f"{name} cannot be had from {address}: {problem}. Connect to the network and run it again, or choose "
+        "embedded resources (BOOK_RESOURCES=embedded)."
+    )
+
+
 # The names ------------------------------------------------------------------------------------------------
 
 _DISTILBERT = HubFiles(
@@ -436,6 +507,20 @@ _EMOTION = HubFiles(
 _NEWS = HubFiles("abisee/cnn_dailymail", "dataset", ("3.0.0/test-00000-of-00001.parquet",))
 _MULTI30K = HubFiles("bentrevett/multi30k", "dataset", ("train.jsonl", "val.jsonl", "test.jsonl"))
 _DIALOGUES = HubFiles("knkarthick/samsum", "dataset", ("test.csv",))
+_GENSIM_DATA = "RaRe-Technologies/gensim-data"
+_GLOVE = WebFiles(  # What gensim's downloader fetches under this name, without the program beside it.
+    {
+        "glove-wiki-gigaword-50.gz": f"https://github.com/{_GENSIM_DATA}/releases/download/"
+        "glove-wiki-gigaword-50/glove-wiki-gigaword-50.gz"
+    },
+    catalog=f"https://raw.githubusercontent.com/{_GENSIM_DATA}/master/list.json",
+)
+_ALICE_AND_OZ = WebFiles(  # Project Gutenberg's numbers 11 and 55.
+    {
+        "alice.txt": "https://www.gutenberg.org/cache/epub/11/pg11.txt",
+        "oz.txt": "https://www.gutenberg.org/cache/epub/55/pg55.txt",
+    }
+)
 
 CHECKPOINTS = {
     "encoder": Source(_encoder, _DISTILBERT),
@@ -454,6 +539,8 @@ DATA_SETS = {
     "multi30k": Source(functools.partial(_not_embedded, "multi30k"), _MULTI30K),
     "news": Source(functools.partial(_not_embedded, "news"), _NEWS),
     "dialogues": Source(functools.partial(_not_embedded, "dialogues"), _DIALOGUES),
+    "glove": Source(functools.partial(_not_embedded, "glove"), _GLOVE),
+    "alice-and-oz": Source(functools.partial(_not_embedded, "alice-and-oz"), _ALICE_AND_OZ),
 }
 GENERATED = {  # On the spot; the same with either choice.
     "digits": "sklearn.datasets.load_digits()",
@@ -462,6 +549,7 @@ GENERATED = {  # On the spot; the same with either choice.
     "entities": "chapters_src.data.entities.load()",
     "summaries": "chapters_src.data.summaries.load()",
     "question-answers": "chapters_src.data.question_answers.load()",
+    "wordnet": "chapters_src.data.wordnet.load()",
 }
 
 

@@ -2,7 +2,8 @@
 
 Three requests are answered, for models and for data sets: what a repository holds (`GET /api/models/ID`, also
 with `/revision/NAME` behind it), and the head and the content of one of its files (`HEAD` and
-`GET /ID/resolve/REVISION/FILE`). The rest is a 404.
+`GET /ID/resolve/REVISION/FILE`). Besides, it stands in for other hosts: `GET /HOST/PATH` is a file of the
+folder "web". The rest is a 404.
 Whatever is asked for is noted in `requests`; `fault` and `spoilt` make the Hub misbehave from then on.
 """
 
@@ -27,7 +28,8 @@ class LoopbackHub:
     """Serve folders as repositories, inside a `with` block.
 
     Args:
-        repositories: from ids such as "models/owner/name" and "datasets/owner/name" to folders.
+        repositories: from ids such as "models/owner/name" and "datasets/owner/name" to folders; "web" to one
+            that has a folder for each host.
     """
 
     def __init__(self, repositories: dict[str, Path]):
@@ -103,6 +105,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._describe(described[1], with_hashes="blobs=true" in self.path.lower())
         elif resolved := re.fullmatch(r"/(datasets/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
             self._send_file((resolved[1] or "models/") + resolved[2], resolved[3], resolved[4])
+        elif "web" in self.hub.repositories:
+            self._send_file("web", REVISION, self.path.lstrip("/"))
         else:
             self._answer(404, b"", {"X-Error-Code": "EntryNotFound"})
 
@@ -123,7 +127,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         content = (folder / name).read_bytes()
         hashed = hashlib.sha256(content).hexdigest() if name.endswith(LARGE) else git_hash(content)
         headers = {"ETag": f'"{hashed}"', "X-Repo-Commit": REVISION}
-        if name in self.hub.spoilt:
+        if not self.hub.spoilt.isdisjoint((name, name.rpartition("/")[2])):
             content = content[:-1] + bytes([content[-1] ^ 1])
         self._answer(200, content, headers)
 
@@ -390,6 +394,44 @@ def make_pairs(folder: Path) -> Path:
         rows = [{"en": text, "de": text[::-1]} for text in part]
         lines = "".join(f"{json.dumps(row)}\n" for row in rows)
         (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    return folder
+
+
+def make_web(folder: Path) -> Path:
+    """Write what the book takes from other hosts: vectors, their catalog, and two books.
+
+    The vectors, for the words of `messages`, are random; each book has a few hundred of its sentences.
+    """
+    import gzip
+    import random
+
+    from chapters_src import resources
+
+    def place(address: str) -> Path:
+        path = folder / address.removeprefix("https://")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    generator = random.Random(0)
+    words = sorted({word for text, _ in messages(540) for word in text.split()} | {".", ",", "the"})
+    lines = [f"{len(words)} 50"]
+    lines += [" ".join([word, *(f"{generator.gauss(0, 1):.5f}" for _ in range(50))]) for word in words]
+    ((file, address),) = resources.DATA_SETS["glove"].full.addresses.items()
+    place(address).write_bytes(gzip.compress("\n".join([*lines, ""]).encode(), mtime=0))
+    checksum = hashlib.md5(place(address).read_bytes()).hexdigest()
+    listed = {"models": {file.removesuffix(".gz"): {"file_name": file, "checksum": checksum}}}
+    place(resources.DATA_SETS["glove"].full.catalog).write_text(json.dumps(listed), encoding="utf-8")
+    told = messages(540)
+    parts = {
+        "alice.txt": [t for t, label in told if label in (0, 3, 4)],
+        "oz.txt": [t for t, label in told if label in (1, 2, 5)],
+    }
+    for file, address in resources.DATA_SETS["alice-and-oz"].full.addresses.items():
+        sentences = " ".join(f"{text.capitalize()}." for text in parts[file])
+        text = f"Of the library\n*** START OF THE PROJECT GUTENBERG EBOOK {file} ***\n\n{sentences}\n\n"
+        place(address).write_text(
+            f"\ufeff{text}*** END OF THE PROJECT GUTENBERG EBOOK ***\nTerms", encoding="utf-8"
+        )
     return folder
 
 

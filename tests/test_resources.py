@@ -84,7 +84,7 @@ def test_the_full_names():
     ("locate", "name"),
     [
         *((resources.checkpoint, name) for name in ("gpt2-xl", "t5", "pegasus")),
-        *((resources.data_set, name) for name in ("multi30k", "news", "dialogues")),
+        *((resources.data_set, name) for name in ("multi30k", "news", "dialogues", "glove", "alice-and-oz")),
     ],
 )
 def test_what_has_no_embedded_form_says_where_it_is(locate, name):
@@ -94,8 +94,9 @@ def test_what_has_no_embedded_form_says_where_it_is(locate, name):
 
 def test_no_pickled_weights():
     for source in [*resources.CHECKPOINTS.values(), *resources.DATA_SETS.values()]:
-        assert {Path(file).suffix for file in source.full.files} <= {
-            ".safetensors", ".json", ".txt", ".md", ".parquet", ".csv", ".jsonl", ".spm",
+        files = source.full.addresses if isinstance(source.full, resources.WebFiles) else source.full.files
+        assert {Path(file).suffix for file in files} <= {
+            ".safetensors", ".json", ".txt", ".md", ".parquet", ".csv", ".jsonl", ".spm", ".gz",
         }  # fmt: skip
 
 
@@ -481,6 +482,53 @@ def test_a_damaged_copy_in_the_cache(name, number, loopback):
     path.write_text("something else")
     for loopback.fault in (None, "broken"):
         expect_an_error(name, f"the hash of {file} is", declared, f"Delete the file {path.resolve()}")
+
+
+# Elsewhere on the web -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def web(tmp_path, monkeypatch):
+    """A host that stands in for all others, with GloVe's file, its catalog, and two books."""
+    loopback_hub.make_web(tmp_path / "web")
+    with LoopbackHub({"web": tmp_path / "web"}) as hub:
+        monkeypatch.setenv("BOOK_RESOURCES", "full")
+        monkeypatch.setenv("BOOK_WEB", hub.endpoint)
+        yield hub
+
+
+@pytest.mark.parametrize("name", ["glove", "alice-and-oz"])
+def test_files_come_from_the_web_once(name, web, tmp_path):
+    folder = Path(resources.data_set(name))
+    wanted = resources.DATA_SETS[name].full
+    assert {path.name for path in folder.iterdir()} == {*wanted.addresses, "manifest.json"}
+    for file, address in wanted.addresses.items():
+        assert (folder / file).read_bytes() == (
+            tmp_path / "web" / address.removeprefix("https://")
+        ).read_bytes()
+    web.requests.clear()
+    assert resources.data_set(name) == str(folder) and web.requests == []
+
+
+def test_other_bytes_than_gensim_declares_are_refused_and_not_kept(web, cache):
+    web.spoilt.add(next(iter(resources.DATA_SETS["glove"].full.addresses)))
+    with pytest.raises(resources.ResourceError, match=r"glove cannot be had .*its md5 is .*catalog declares"):
+        resources.data_set("glove")
+    assert not [path for path in (cache / "glove").iterdir() if path.is_dir()]
+
+
+@pytest.mark.parametrize("name", ["glove", "alice-and-oz"])
+@pytest.mark.parametrize("fault", ["broken", "files missing"])
+def test_a_web_out_of_reach(name, fault, web):
+    web.fault = fault
+    with pytest.raises(resources.ResourceError, match=rf"{name} cannot be had from http.*50|404.*embedded"):
+        resources.data_set(name)
+
+
+def test_a_catalog_that_is_none(web):
+    web.fault = "not a Hub"
+    with pytest.raises(resources.ResourceError, match=r"glove cannot be had from http.*list\.json: JSON"):
+        resources.data_set("glove")
 
 
 def test_the_hash_of_git():

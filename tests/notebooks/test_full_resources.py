@@ -53,10 +53,12 @@ def run(tmp_path_factory) -> Run:
     repositories[loopback_hub.TRANSLATOR] = loopback_hub.make_translator(folder / "translator")
     repositories[loopback_hub.MULTI30K] = loopback_hub.make_pairs(folder / "pairs")
     repositories |= loopback_hub.make_texts(folder / "texts")
+    repositories["web"] = loopback_hub.make_web(folder / "web")
     report = ""
     with loopback_hub.LoopbackHub(repositories) as hub, pytest.MonkeyPatch.context() as patch:
         patch.setenv("BOOK_RESOURCES", "full")
         patch.setenv("HF_ENDPOINT", hub.endpoint)
+        patch.setenv("BOOK_WEB", hub.endpoint)
         patch.setenv("HF_HOME", str(folder / "home"))
         patch.setenv("no_proxy", "*")
         for name in ("HF_HUB_OFFLINE", "HF_HUB_CACHE", "HF_DATASETS_CACHE"):
@@ -85,7 +87,11 @@ def test_runs_to_its_end(notebook, run):
 
 def test_the_hub_is_asked_for_the_files_of_the_book_and_nothing_else(run):
     allowed = set()
-    for repository, kind, files, revision in (source.full for source in SOURCES.values()):
+    full = [source.full for source in SOURCES.values()]
+    for elsewhere in (wanted for wanted in full if isinstance(wanted, resources.WebFiles)):
+        addresses = [*elsewhere.addresses.values(), elsewhere.catalog or ""]
+        allowed.update(address.removeprefix("https:/") for address in addresses)
+    for repository, kind, files, revision in (one for one in full if isinstance(one, resources.HubFiles)):
         folder = repository if kind == "model" else f"datasets/{repository}"
         named = f"/revision/{quote(revision, safe='')}" if revision else ""
         allowed.add(f"/api/{kind}s/{repository}{named}?blobs=true")

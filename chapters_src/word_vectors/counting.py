@@ -1,0 +1,115 @@
+"""Vectors from counts: which words stand together, how surprising that is, and its main directions.
+
+Sources: Church & Hanks (1990), https://aclanthology.org/J90-1003/ (mutual information of words); Levy &
+Goldberg (2014), https://papers.nips.cc/paper/5477 (skip-gram factorizes shifted PMI); Levy, Goldberg & Dagan
+(2015), https://aclanthology.org/Q15-1016/ (smoothing, the power of the singular values); Pennington, Socher &
+Manning (2014), https://aclanthology.org/D14-1162/ (GloVe: near words count for more).
+"""
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import linalg
+
+from chapters_src.word_vectors.corpus import Corpus
+
+
+def window_weights(window: int, weighting: str) -> np.ndarray:
+    """Tell how much a pair of words counts, by their distance.
+
+    Args:
+        window: the largest distance, at least 1.
+        weighting: "uniform"; "linear", as word2vec, which draws the size of each window from 1 to `window`,
+            weighs on average; or "harmonic", one over the distance, as GloVe.
+
+    Returns:
+        The weights of the distances 1, 2, ..., `window`.
+
+    Raises:
+        ValueError: a window below 1, or an unknown weighting.
+    """
+    if window < 1:
+        raise ValueError(f"window={window}: a word needs at least 1 neighbor on each side")
+    distances = np.arange(1, window + 1)
+    weights = {"uniform": np.ones(window), "linear": 1 - (distances - 1) / window, "harmonic": 1 / distances}
+    if weighting not in weights:
+        raise ValueError(f"weighting={weighting!r} is none of {', '.join(weights)}")
+    return weights[weighting]
+
+
+def cooccurrence(corpus: Corpus, window: int = 5, weighting: str = "linear") -> sparse.csr_array:
+    """Count which words stand near each other.
+
+    Args:
+        corpus: the texts.
+        window: the largest distance at which two words count, within one text.
+        weighting: as for `window_weights`.
+
+    Returns:
+        Symmetric, (V, V): at (w, c) the weighted number of times that c stood in the window of w.
+
+    Raises:
+        ValueError: as for `window_weights`.
+    """
+    size = len(corpus.words)
+    total = sparse.csr_array((size, size))
+    for distance, weight in enumerate(window_weights(window, weighting), start=1):
+        together = corpus.texts[distance:] == corpus.texts[:-distance]
+        left, right = corpus.ids[:-distance][together], corpus.ids[distance:][together]
+        pairs = sparse.coo_array((np.full(len(left), weight), (left, right)), shape=(size, size)).tocsr()
+        total = total + pairs + pairs.T
+    return total.tocsr()
+
+
+def ppmi(counts: sparse.csr_array, smoothing: float = 0.75, shift: float = 0.0) -> sparse.csr_array:
+    """Compare counts with what chance would give: positive pointwise mutual information.
+
+        PPMI(w, c) = max(0, log P(w, c) / (P(w) P(c)) - shift)
+
+    Args:
+        counts: (V, V), at (w, c) how often c stood near w.
+        smoothing: P(c) is proportional to count(c) to this power. Below 1 it makes rare contexts less
+            surprising; 1 leaves P(c) as it is.
+        shift: the logarithm of the number of negative samples makes the matrix that skip-gram factorizes.
+
+    Returns:
+        (V, V), in nats; only positive entries are stored.
+
+    Raises:
+        ValueError: there are no counts, or negative ones.
+    """
+    entries = counts.tocoo()
+    if entries.nnz == 0 or entries.data.min() < 0:
+        raise ValueError(f"{entries.nnz} counts, of which some may be negative: PMI needs positive counts")
+    of_word, of_context = counts.sum(axis=1), counts.sum(axis=0) ** smoothing
+    expected = of_word[entries.row] * (of_context / of_context.sum())[entries.col]
+    with np.errstate(divide="ignore"):  # A zero that is stored: log 0, and then not positive.
+        values = np.log(entries.data / expected) - shift
+    positive = values > 0
+    where = entries.row[positive], entries.col[positive]
+    return sparse.coo_array((values[positive], where), shape=counts.shape).tocsr()
+
+
+def svd_vectors(matrix: sparse.csr_array, dim: int, power: float = 0.5) -> np.ndarray:
+    """Keep the `dim` main directions of a matrix: truncated singular value decomposition.
+
+    Args:
+        matrix: (V, V).
+        dim: D, below V.
+        power: the left singular vectors are multiplied by the singular values to this power. 1 keeps the
+            matrix's own distances; Levy, Goldberg & Dagan (2015) found 0.5 and 0 to work better for words.
+
+    Returns:
+        (V, D), the main direction first. Of each column, the largest entry in absolute value is positive, so
+        that two runs give the same signs.
+
+    Raises:
+        ValueError: `dim` is not from 1 to V - 1.
+    """
+    if not 0 < dim < matrix.shape[0]:
+        raise ValueError(f"dim={dim} has to be from 1 to {matrix.shape[0] - 1}, one less than the words")
+    start = np.full(matrix.shape[0], 1 / matrix.shape[0] ** 0.5)  # Fixed, so that two runs agree.
+    left, singular, _ = linalg.svds(matrix.astype(float), k=dim, v0=start)
+    order = np.argsort(-singular)
+    left, singular = left[:, order], singular[order]
+    largest = left[np.abs(left).argmax(axis=0), np.arange(dim)]
+    return left * np.where(largest < 0, -1, 1) * singular**power

@@ -1,0 +1,151 @@
+"""The text formats of word2vec and GloVe: a word and its numbers on each line.
+
+word2vec's has a first line with the number of words and of dimensions, GloVe's has not. Otherwise they are
+alike. A path that ends with ".gz" is compressed. Lines are read one at a time, so that a file of any size can
+be gone through; what is written appears at once and whole.
+"""
+
+import gzip
+import os
+import tempfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from chapters_src.word_vectors.vectors import WordVectors
+
+
+class VectorFileError(ValueError):
+    """A file of vectors is damaged, or not such a file. The message names the file and the line."""
+
+
+def each_vector(path: str | os.PathLike[str]) -> Iterator[tuple[str, np.ndarray]]:
+    """Read a file of vectors line by line.
+
+    The first line is a header if it is two whole numbers. (A GloVe file of one dimension whose first word is
+    a number would be misread; nobody has one.)
+
+    Args:
+        path: the file.
+
+    Yields:
+        A word and its vector, float32, (D,).
+
+    Raises:
+        VectorFileError: a line has another number of fields than the first, a field is no finite number, a
+            word stands twice, the bytes are not UTF-8, or there are not as many lines as the header says.
+        OSError: the file cannot be read.
+    """
+    path = Path(path)
+    announced = dim = None
+    number, seen = 0, set()
+    with _open(path, "rb") as lines:
+        for number, line in enumerate(_numbered(path, lines), start=1):
+            word, *fields = _text(path, number, line).split(" ")
+            if number == 1 and len(fields) == 1 and word.isdecimal() and fields[0].isdecimal():
+                announced, dim = int(word), int(fields[0])
+                continue
+            dim = len(fields) if dim is None else dim
+            vector = _vector(path, number, word, fields, dim)
+            if word in seen:
+                raise _damaged(path, number, f"the word {word!r} stands twice")
+            seen.add(word)
+            yield word, vector
+    if announced not in (None, len(seen)):
+        found = f"the file ends after {len(seen)} vectors"
+        raise _damaged(path, number, f"{found}; its first line says {announced}")
+    if not seen:
+        raise _damaged(path, max(number, 1), "there are no vectors")
+
+
+def read_vectors(path: str | os.PathLike[str], only: Collection[str] | None = None) -> WordVectors:
+    """Read a file of vectors.
+
+    Args:
+        path: the file.
+        only: words to keep, as a set or a dict; None: all. All lines are checked in any case.
+
+    Returns:
+        The words, in the order of the file, and their vectors.
+
+    Raises:
+        VectorFileError: as for `each_vector`.
+        ValueError: the file has none of the words to keep.
+        OSError: the file cannot be read.
+    """
+    kept = {word: vector for word, vector in each_vector(path) if only is None or word in only}
+    if not kept:
+        raise ValueError(f"{path} has a vector for none of the {len(only or ())} words asked for")
+    return WordVectors(list(kept), np.stack(list(kept.values())))
+
+
+def write_vectors(path: str | os.PathLike[str], vectors: WordVectors, header: bool = True) -> None:
+    """Write vectors, so that reading them gives back the same numbers.
+
+    Args:
+        path: the file; one that is there is replaced, and stays as it was if this fails.
+        vectors: what to write.
+        header: True for word2vec's format, False for GloVe's.
+
+    Raises:
+        ValueError: a word is empty or has white space, or a number is not finite: the file could not be read.
+        OSError: the file cannot be written.
+    """
+    path = Path(path)
+    for word, vector in zip(vectors.words, vectors.matrix, strict=True):
+        if not word or len(word.split()) != 1 or word != word.strip():
+            raise ValueError(f"the word {word!r} cannot be written: fields are separated by white space")
+        if not np.isfinite(vector).all():
+            raise ValueError(f"the vector of {word!r} cannot be written: not all its numbers are finite")
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    try:
+        with _open(Path(partial), "wb") as file:
+            if header:
+                file.write(f"{len(vectors)} {vectors.matrix.shape[1]}\n".encode())
+            for word, vector in zip(vectors.words, vectors.matrix, strict=True):
+                numbers = " ".join(f"{value:.9g}" for value in vector.tolist())  # 9 digits: the same float32.
+                file.write(f"{word} {numbers}\n".encode())
+        Path(partial).replace(path)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+
+
+def _open(path: Path, mode: str) -> IO[bytes]:
+    return gzip.open(path, mode) if path.suffix == ".gz" else path.open(mode)
+
+
+def _numbered(path: Path, lines: IO[bytes]) -> Iterator[bytes]:
+    try:
+        yield from lines
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise VectorFileError(f"{path} is not a whole compressed file: {error}") from None
+
+
+def _text(path: Path, number: int, line: bytes) -> str:
+    try:
+        return (
+            line.decode("utf-8").rstrip("\r\n").rstrip(" ")
+        )  # word2vec's own program ends lines with a space
+    except UnicodeDecodeError:
+        raise _damaged(path, number, "the bytes are not UTF-8") from None
+
+
+def _vector(path: Path, number: int, word: str, fields: list[str], dim: int) -> np.ndarray:
+    if len(fields) != dim or not word or not dim:
+        raise _damaged(path, number, f"{len(fields)} numbers after the word {word!r}, where {dim} should be")
+    try:
+        with np.errstate(over="ignore"):  # What is too large becomes infinite, and is found below.
+            vector = np.array(fields, dtype=np.float32)
+    except ValueError as error:
+        raise _damaged(path, number, f"{error}, after the word {word!r}") from None
+    if not np.isfinite(vector).all():
+        raise _damaged(path, number, f"not all numbers after the word {word!r} are finite")
+    return vector
+
+
+def _damaged(path: Path, number: int, problem: str) -> VectorFileError:
+    return VectorFileError(f"{path}, line {number}: {problem}")

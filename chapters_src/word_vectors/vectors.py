@@ -1,0 +1,121 @@
+"""Questions to vectors: which words are near, which completes an analogy; and the way into a network."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+class WordVectors:
+    """Words and their vectors.
+
+    Args:
+        words: distinct, V.
+        matrix: one row a word, (V, D). It is kept as float32.
+
+    Raises:
+        ValueError: a word stands twice, or there are not as many words as rows.
+    """
+
+    def __init__(self, words: Sequence[str], matrix: np.ndarray) -> None:
+        self.words = list(words)
+        self.matrix = np.ascontiguousarray(matrix, dtype=np.float32)
+        self.index = {word: i for i, word in enumerate(self.words)}
+        if self.matrix.ndim != 2 or len(self.matrix) != len(self.words):
+            raise ValueError(f"{len(self.words)} words need as many rows, not the shape {self.matrix.shape}")
+        if len(self.index) < len(self.words):
+            twice = next(word for i, word in enumerate(self.words) if self.index[word] != i)
+            raise ValueError(f"the word {twice!r} stands twice: each needs one vector")
+        lengths = np.linalg.norm(self.matrix, axis=1, keepdims=True)
+        self.unit = self.matrix / np.where(lengths > 0, lengths, 1)  # Of length 1, or 0 where there is none.
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.index
+
+    def __getitem__(self, word: str) -> np.ndarray:
+        """Give the vector of a word, (D,)."""
+        return self.matrix[self._row(word)]
+
+    def _row(self, word: str) -> int:
+        if word not in self.index:
+            raise KeyError(f"{word!r} has no vector: it is none of the {len(self)} words")
+        return self.index[word]
+
+    def similarity(self, one: str, other: str) -> float:
+        """Give the cosine of the angle between two words' vectors, from -1 to 1.
+
+        Raises:
+            KeyError: a word has no vector.
+        """
+        return float(self.unit[self._row(one)] @ self.unit[self._row(other)])
+
+    def neighbors(self, word: str, count: int = 10) -> list[tuple[str, float]]:
+        """Find the words with the most similar vectors.
+
+        Args:
+            word: it is not among its own neighbors.
+            count: how many.
+
+        Returns:
+            Words with their cosines, the nearest first.
+
+        Raises:
+            KeyError: the word has no vector.
+        """
+        row = self._row(word)
+        return self._nearest(self.unit @ self.unit[row], {row}, count)
+
+    def analogy(self, one: str, to: str, other: str, count: int = 5) -> list[tuple[str, float]]:
+        """Find what is to `other` as `to` is to `one`: the words near `to - one + other`.
+
+        Mikolov, Yih & Zweig (2013), https://aclanthology.org/N13-1090/. As there, the vectors have length 1,
+        and the three words cannot be the answer. That last rule helps more than it seems to: without it the
+        answer is mostly `other` itself.
+
+        Args:
+            one: such as "row".
+            to: such as "rows".
+            other: such as "column".
+            count: how many.
+
+        Returns:
+            Words with their cosines, the best first.
+
+        Raises:
+            KeyError: a word has no vector.
+        """
+        rows = [self._row(word) for word in (one, to, other)]
+        wanted = self.unit[rows[1]] - self.unit[rows[0]] + self.unit[rows[2]]
+        length = np.linalg.norm(wanted)
+        return self._nearest(self.unit @ (wanted / length if length else wanted), set(rows), count)
+
+    def _nearest(self, cosines: np.ndarray, without: set[int], count: int) -> list[tuple[str, float]]:
+        order = np.argsort(-cosines, kind="stable")[: count + len(without)]
+        return [(self.words[i], float(cosines[i])) for i in order if i not in without][:count]
+
+
+def embedding_matrix(
+    vectors: WordVectors, special_tokens: Sequence[str] = ("[PAD]", "[UNK]")
+) -> tuple[dict[str, int], np.ndarray]:
+    """Put rows of zeros for special tokens before the vectors, for `nn.Embedding` and for a tokenizer.
+
+    Args:
+        vectors: V words.
+        special_tokens: S of them; no word may be called so.
+
+    Returns:
+        The vocabulary, from token to id, special tokens first; and the matrix, float32, (S + V, D), whose row
+        `vocabulary[word]` is the word's vector.
+
+    Raises:
+        ValueError: a special token stands twice, or is also a word.
+    """
+    tokens = [*special_tokens, *vectors.words]
+    vocabulary = {token: i for i, token in enumerate(tokens)}
+    if len(vocabulary) < len(tokens):
+        twice = next(token for i, token in enumerate(tokens) if vocabulary[token] != i)
+        raise ValueError(f"the special token {twice!r} stands twice, or is also a word")
+    zeros = np.zeros((len(special_tokens), vectors.matrix.shape[1]), dtype=np.float32)
+    return vocabulary, np.concatenate([zeros, vectors.matrix])
