@@ -379,6 +379,21 @@ _GPT2 = HubFiles(
         "merges.txt",
     ),
 )
+_SST2 = HubFiles(
+    "distilbert/distilbert-base-uncased-finetuned-sst-2-english",
+    "model",
+    ("config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"),
+)
+_CONLL = HubFiles(
+    "dslim/bert-base-NER",
+    "model",
+    ("config.json", "model.safetensors", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"),
+)
+_SQUAD = HubFiles(
+    "distilbert/distilbert-base-cased-distilled-squad",
+    "model",
+    ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"),
+)
 _BART = HubFiles(
     "facebook/bart-large-cnn",
     "model",
@@ -443,6 +458,9 @@ CHECKPOINTS = {
     "masked-language-model": Source(
         functools.partial(_shipped_on_encoder, "masked-language-model"), _DISTILBERT
     ),
+    "sentiment-classifier": Source(functools.partial(_shipped_on_encoder, "sentiment-classifier"), _SST2),
+    "entity-tagger": Source(functools.partial(_shipped_on_encoder, "entity-tagger"), _CONLL),
+    "answer-finder": Source(functools.partial(_shipped_on_encoder, "answer-finder"), _SQUAD),
     "summarizer": Source(functools.partial(_shipped, "summarizer"), _BART),
     "translator": Source(functools.partial(_shipped, "translator"), _OPUS_MT),
     "gpt2-xl": Source(functools.partial(_not_embedded, "gpt2-xl"), _GPT2_XL),
