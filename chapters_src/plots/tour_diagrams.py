@@ -15,11 +15,11 @@ _WIDTH = 424
 _MARGIN = 4
 _YEAR = 32  # Width of the column of years.
 _GAP = 5
-_COLUMNS = {  # From the heading of a column of the timeline to the kind of its boxes.
-    "encoder": "attention",
-    "decoder": "feed_forward",
-    "encoder-decoder": "norm",
-    "other": "lookup",
+_COLUMNS = {  # From the heading of a column of the timeline to the kind of its boxes, and their width.
+    "encoder": ("attention", 78),
+    "decoder": ("feed_forward", 89),
+    "encoder-decoder": ("norm", 100),
+    "other": ("lookup", 97),
 }
 _ARROW = 26  # Room between two rows of boxes for an arrow.
 
@@ -50,22 +50,23 @@ def timeline(models: "pd.DataFrame") -> Diagram:
         raise ValueError("there are no models to draw")
     years = range(int(models["year"].min()), int(models["year"].max()) + 1)
     sheet = Diagram(title="A timeline of transformers", description="", caption="", width=_WIDTH)
-    width = (_WIDTH - 2 * _MARGIN - _YEAR - len(_COLUMNS) * _GAP) / len(_COLUMNS)
-    lefts = [_MARGIN + _YEAR + _GAP + i * (width + _GAP) for i in range(len(_COLUMNS))]
-    for left, heading in zip(lefts, _COLUMNS, strict=True):
-        sheet.box("data", (left, left + width), _MARGIN, ("", heading), height=28)
+    spans, left = {}, _MARGIN + _YEAR + _GAP
+    for heading, (_, width) in _COLUMNS.items():
+        spans[heading] = (left, left + width)
+        sheet.box("data", spans[heading], _MARGIN, ("", heading), height=28)
+        left += width + _GAP
     top, said = _MARGIN + 28 + _GAP, []
     for year in years:
         of_year = models[models["year"] == year]
         bottom = top + 24
         sheet.box("data", (_MARGIN, _MARGIN + _YEAR), top, ("", str(year)), height=24)
-        for left, (heading, kind) in zip(lefts, _COLUMNS.items(), strict=True):
+        for heading, (kind, _) in _COLUMNS.items():
             line = top
             for name, family in of_year["family"].items():
                 if (family if family in _COLUMNS else "other") != heading:
                     continue
                 lines = [("", name)] if family in _COLUMNS else [("", name), ("", family)]
-                box = sheet.box(kind, (left, left + width), line, *lines, height=9 + 15 * len(lines))
+                box = sheet.box(kind, spans[heading], line, *lines, height=9 + 15 * len(lines))
                 line = box.bottom + 3
             bottom = max(bottom, line - 3)
         families = of_year["family"].items()
