@@ -16,10 +16,10 @@ _MARGIN = 4
 _YEAR = 32  # Width of the column of years.
 _GAP = 5
 _COLUMNS = {  # From the heading of a column of the timeline to the kind of its boxes, and their width.
-    "encoder": ("attention", 78),
-    "decoder": ("feed_forward", 89),
-    "encoder-decoder": ("norm", 100),
-    "other": ("lookup", 97),
+    "encoder": ("attention", 79),
+    "decoder": ("feed_forward", 91),
+    "encoder-decoder": ("norm", 99),
+    "other": ("lookup", 95),
 }
 _ARROW = 26  # Room between two rows of boxes for an arrow.
 
