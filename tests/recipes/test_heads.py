@@ -143,6 +143,27 @@ def test_the_best_span_is_the_best_of_all_pairs_that_are_spans():
         assert score == pytest.approx((starts[row, first] + ends[row, last]).item())
 
 
+def test_copies_have_other_names_of_the_same_labels_in_the_same_places():
+    sentences = entities.load()["train"]
+    known = {(n, e.label) for one in sentences for n, e in zip(one.names, one.entities, strict=True)}
+    named = [one for one in sentences if one.entities]
+    copies = heads.with_other_names(sentences, 1)
+    assert len(copies) == len(named) and copies == heads.with_other_names(sentences, 1)
+    for one, copy in zip(named, copies, strict=True):
+        assert [e.label for e in copy.entities] == [e.label for e in one.entities]
+        assert {(n, e.label) for n, e in zip(copy.names, copy.entities, strict=True)} <= known
+        assert _around(copy) == _around(one)
+    assert sum(a.names != b.names for a, b in zip(named, copies, strict=True)) > 0.9 * len(named)
+
+
+def _around(sentence):
+    """A sentence with its names cut out."""
+    text = sentence.text
+    for start, end, label in reversed(sentence.entities):
+        text = f"{text[:start]}[{label}]{text[end:]}"
+    return text
+
+
 def test_mismatched_questions_have_a_paragraph_of_their_kind_without_the_answer():
     asked = question_answers.load()["train"]
     found = mismatched(asked, 5)
