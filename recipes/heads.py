@@ -10,7 +10,7 @@ begin as those of the book's masked-language model, unless `--start encoder` say
 others, adapted to the domain, then fine-tuned for the task. Answers are trained first on questions made by
 rule from the documentation of parameters.
 
-Settings were chosen on the validation split. At the end the test split is measured, once, beside guesses that
+On the way the validation split is measured. At the end it is the test split's turn, once, beside guesses that
 need no model. What is written is an adapter of PEFT in 16 bits, with a card; the folder appears whole or not
 at all. `--smoke` does all of it small, in seconds, and its numbers mean nothing.
 """
@@ -205,11 +205,11 @@ class Entities(Task):
     settings: ClassVar = {"epochs": 20, "learning_rate": 2e-3, "tokens_per_batch": 512}
     about = """[The entities](../../data/entities.md), sentences with marked names that a language model wrote
 for this book: synthetic, all of it. No name is in two splits."""
-    limits = """The encoder sees no capital letters, which are the best hint there is: where a name begins and
-ends, the rule of capitals may do better than the model (last column). It knows some names from the encoder's
-own reading and guesses others from context, so unusual names, names that are also words, and names without
-much text around them are missed or get the wrong label. It was trained on a few hundred sentences about
-software, travel and everyday life, with five labels of its own; its figures cannot be compared with those on
+    limits = """The encoder sees no capital letters, so it has to tell *pandas* from pandas by what is around
+them. It knows some names from the encoder's own reading and guesses others from context; so unusual names,
+names that are also words, and names without much text around them are missed or get the wrong label. It finds
+names better than it sorts them (last column). It was trained on a few hundred sentences about software,
+travel and everyday life, with five labels of its own; its figures cannot be compared with those on
 CoNLL-2003. How well it finds names of any group of people was not measured."""
 
     def load(self, smoke: bool) -> dict[str, list]:
@@ -297,7 +297,7 @@ conclude or say yes. Its figures cannot be compared with those on SQuAD."""
         drawn = {split: [found[i] for i in rng.permutation(len(found))] for split, found in made.items()}
         data = {split: own[split] + none[split] for split in own}
         data["train"] += mismatched(own["train"], 5)
-        data["parameters"] = drawn["train"][:3000]
+        data["parameters"] = drawn["train"][:2000]
         data["parameters"] += mismatched(data["parameters"], 10)
         data["parameters, test"] = [q for q in drawn["test"] if fits(self.tokenizer, q)][:300]
         data["parameters"] = [q for q in data["parameters"] if fits(self.tokenizer, q)]
@@ -603,7 +603,7 @@ def write(
                 f"{len(history.steps):,} steps on {split}" for split, history in histories.items()
             ),
             "settings": f"{options.epochs} passes over train, learning rate {options.learning_rate}, at most "
-            f"{options.tokens_per_batch} tokens in a batch, seed {options.seed}; chosen on validation",
+            f"{options.tokens_per_batch} tokens in a batch, seed {options.seed}",
             f"{first} on validation, along the way": ", ".join(
                 f"{record[first]:.3f}" for record in histories["train"].evaluations
             ),

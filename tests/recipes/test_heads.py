@@ -113,7 +113,7 @@ def test_labels_lead_back_to_the_answer(folder):
 def test_messages_of_surprise_are_left_out_and_planted_errors_set_right(folder):
     task = Sentiment(folder, smoke=False)
     assert {split: len(items) for split, items in task.data.items()} == {
-        "train": 1436,
+        "train": 1440,
         "validation": 480,
         "test": 960,
     }
