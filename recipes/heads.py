@@ -202,7 +202,7 @@ class Entities(Task):
     name, title = "entity-tagger", "Entity tagger"
     model_class, head = "BertForTokenClassification", "classifier"
     labels = entities.BIO_LABELS
-    settings: ClassVar = {"epochs": 20, "learning_rate": 2e-3, "tokens_per_batch": 512}
+    settings: ClassVar = {"epochs": 10, "learning_rate": 2e-3, "tokens_per_batch": 512}
     about = """[The entities](../../data/entities.md), sentences with marked names that a language model wrote
 for this book: synthetic, all of it. No name is in two splits."""
     limits = """The encoder sees no capital letters, so it has to tell *pandas* from pandas by what is around
@@ -276,7 +276,7 @@ class Answers(Task):
 
     name, title = "answer-finder", "Answer finder"
     model_class, head = "BertForQuestionAnswering", "qa_outputs"
-    settings: ClassVar = {"epochs": 10, "learning_rate": 1e-3, "tokens_per_batch": 2048}
+    settings: ClassVar = {"epochs": 3, "learning_rate": 1e-3, "tokens_per_batch": 1024}
     phases = ("parameters", "train")
     about = """[Questions and answers](../../data/question_answers.md) over paragraphs that a language model
 wrote for this book: synthetic, all of it. A paragraph is in one split. Before these come questions that were
@@ -299,7 +299,7 @@ conclude or say yes. Its figures cannot be compared with those on SQuAD."""
         data["train"] += mismatched(own["train"], 5)
         data["parameters"] = drawn["train"][:2000]
         data["parameters"] += mismatched(data["parameters"], 10)
-        data["parameters, test"] = [q for q in drawn["test"] if fits(self.tokenizer, q)][:300]
+        data["parameters, test"] = [q for q in drawn["test"] if fits(self.tokenizer, q)][:100]
         data["parameters"] = [q for q in data["parameters"] if fits(self.tokenizer, q)]
         if smoke:
             data = {split: found[-6:] + found[:6] for split, found in data.items()}
@@ -666,7 +666,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("--start", choices=STARTS, default=STARTS[0], help="what the updates begin as")
     parser.add_argument("--epochs", type=float, help="passes over the training split")
-    parser.add_argument("--passes", type=float, default=1, help="over questions that were made by rule")
+    parser.add_argument("--passes", type=float, default=0.4, help="over questions that were made by rule")
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--tokens-per-batch", type=int)
     options = options_from(parser, arguments)
