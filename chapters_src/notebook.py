@@ -55,7 +55,8 @@ def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
     Args:
         chapter: number of the chapter as in its file name, such as "03", or the title of another page.
         seed: for `random`, NumPy and PyTorch, at least 0 and below 2**32.
-        threads: of all libraries; a chapter that trains for more than a minute takes 2.
+        threads: of all libraries; a chapter that trains the encoder for more than a minute takes 2. With
+            smaller models the second thread mostly waits.
 
     Returns:
         The device to compute on: what the environment variable `BOOK_DEVICE` names ("cpu", "cuda" or "mps").

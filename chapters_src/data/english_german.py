@@ -25,8 +25,9 @@ HELD_OUT_SPLITS = ("validation", "combinations", "structures", "longer")
 SPLITS = ("train", *HELD_OUT_SPLITS)
 LONGEST = 16  # Words of a sentence, in either language, in all splits but "longer".
 MOST = 1_000_000  # Training pairs that can be asked for.
-# A clause that has all of these rules is a structure that no training sentence has. Each rule alone, and each
-# pair of rules but the last two sets, occurs in training.
+# A clause that has all rules of a set is a structure that no training sentence has. Each rule alone occurs in
+# training, and each two rules of a set do, but for the last two sets (which are such a pair) and for a
+# "wh-question" with "auxiliary sein" (which, without "perfect", no clause is).
 HELD_OUT_RULES = (
     frozenset({"verb-final", "modal", "separable"}),
     frozenset({"verb-final", "perfect", "kein"}),

@@ -3,7 +3,12 @@
 import itertools
 
 import pytest
-from test_diagrams import apart, endpoints, named, rectangle, text_boxes, title, within
+from test_attention_diagrams import (  # noqa: F401  These tests run here on these drawings.
+    test_arrows_lead_from_box_to_box_and_through_none,
+    test_screen_readers_get_a_description_and_a_caption,
+    test_text_fits_its_box,
+)
+from test_diagrams import apart, endpoints, named, title
 
 from chapters_src.plots import fine_tuning_diagrams as diagrams
 
@@ -23,25 +28,6 @@ def test_boxes_keep_clear_of_each_other_and_lie_on_the_sheet(sheet):
     for a, b in itertools.combinations(sheet.boxes, 2):
         assert apart(a, b, 6), (a, b)
     assert all(box.left >= 4 and box.top >= 4 and box.right <= sheet.width - 4 for box in sheet.boxes)
-
-
-def test_text_fits_its_box(sheet):
-    for box in sheet.boxes:
-        for text in text_boxes(box):
-            assert within(text, box, 1), (box, text)
-
-
-def test_arrows_lead_from_box_to_box_and_through_none(sheet):
-    for arrow in sheet.arrows:
-        source, target = endpoints(sheet, arrow)
-        assert source != target
-        for start, end in itertools.pairwise(arrow.points):
-            assert all(apart(rectangle(*start, *end), box, 0) for box in sheet.boxes), arrow
-
-
-def test_screen_readers_get_a_description_and_a_caption(sheet):
-    assert len(sheet.description) > 200 and len(sheet.caption) > 80
-    assert f'aria-label="{sheet.title}"' in sheet.svg()
 
 
 def test_the_gradient_reaches_what_is_trained_and_nothing_else():
