@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -13,8 +14,9 @@ from chapters_src import resources
 from chapters_src.data import entities, question_answers
 from chapters_src.data.entities import Sentence
 from chapters_src.data.question_answers import Question
+from chapters_src.tokenization.sentences import split_sentences
 from recipes import heads
-from recipes.heads import Answers, Entities, Sentiment, best_spans, collate, mismatched
+from recipes.heads import Answers, Entities, Sentiment, best_spans, blanked, collate
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
 TASKS = {task.name: task for task in heads.TASKS.values()}
@@ -164,15 +166,41 @@ def _around(sentence):
     return text
 
 
-def test_mismatched_questions_have_a_paragraph_of_their_kind_without_the_answer():
+def test_questions_made_of_a_sentence_ask_for_a_part_of_it_with_words_of_the_rest():
     asked = question_answers.load()["train"]
-    found = mismatched(asked, 5)
-    assert 100 < len(found) <= len(asked) / 5 + 1
-    own = {one.question: one for one in asked}
-    for one in found:
-        former = own[one.question]
-        assert one.context != former.context and former.answer not in one.context and one.answer == ""
-        assert one.paragraph.split("-")[0] == former.paragraph.split("-")[0]
+    made = blanked(asked)
+    assert made == blanked(asked), "the same at every call"
+    assert {one.paragraph for one in made} == {one.paragraph for one in asked}
+    shares = []
+    for one in made:
+        assert one.context[one.start : one.end] == one.answer and one.answer
+        [sentence] = [
+            text for text in split_sentences(one.context) if _begin(one, text) <= one.start < _end(one, text)
+        ]
+        begin = _begin(one, sentence)
+        rest = f"{sentence[: one.start - begin]} {sentence[one.end - begin :]}".split()
+        rest = [word.strip(heads.PUNCTUATION) for word in rest]
+        words = re.sub("^(How many|[A-Z][a-z]+)", "", one.question[:-1], count=1).split()
+        assert all(word in rest for word in words), one
+        shares.append(len(words) / max(1, len(rest)))
+    assert sum(shares) / len(shares) == pytest.approx(1 - heads.DROPPED, abs=0.05)
+
+
+def _begin(one, sentence):
+    return one.context.index(sentence)
+
+
+def _end(one, sentence):
+    return _begin(one, sentence) + len(sentence)
+
+
+def test_numbers_and_names_are_asked_for_with_words_that_fit():
+    sentence = "In the harbor we met Oriane Tabouret at 6:20."
+    found = [(sentence[a:b], words) for a, b, words in heads.cuts(sentence, np.random.default_rng(0))]
+    assert found[0] == ("6:20", ("How many", "When", "Which"))
+    assert found[1][0] == "Oriane Tabouret" and "Who" in found[1][1]
+    assert all("6" not in text or "6:20" in text for text, _ in found), "no number is cut apart"
+    assert not any(text.split()[0] in ("the", "at", "we") for text, _ in found)
 
 
 def test_scores_of_answers_count_silence_apart(folder):
