@@ -68,6 +68,16 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
         "adapter_model.safetensors": "8689076057265dad78ab3b399020f53682d9d3d0e1d593630e536bea4a9a943d",
         "config.json": "cf25ae682a0b2a36e28a2ee763f8463604abec412efa12fa2429acb4da8619f7",
     },
+    "sentiment-classifier": {
+        "adapter_config.json": "aefca92c49c009dd486717aa654559a6a98fc0994395a4b26d15df2631719097",
+        "adapter_model.safetensors": "7518a703b71217384c2b04c3a7a7227e7d0016a38edd15f94f8fe7bc5bd258b2",
+        "config.json": "2abb07dcd0aa9cbca13cd6b793be42945d97daabf8df6b07f12f3e35d612d6e4",
+    },
+    "entity-tagger": {
+        "adapter_config.json": "26596f85d8df2b317cc21027f74cedabd959c5c15ee6b3236283ab877962c74c",
+        "adapter_model.safetensors": "f49282707fcef54e949b04aef10311d78aee13a88716e8116b545262909904a4",
+        "config.json": "21bad8210def0383f5cb317d00657131961613eebdf37e6d50fd860c8a70fdc0",
+    },
 }
 _TIMEOUT = 10  # Seconds without an answer, after which the Hub counts as out of reach.
 _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError)
@@ -450,6 +460,21 @@ _GPT2 = HubFiles(
         "merges.txt",
     ),
 )
+_SST2 = HubFiles(
+    "distilbert/distilbert-base-uncased-finetuned-sst-2-english",
+    "model",
+    ("config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"),
+)
+_CONLL = HubFiles(
+    "dslim/bert-base-NER",
+    "model",
+    ("config.json", "model.safetensors", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"),
+)
+_SQUAD = HubFiles(
+    "distilbert/distilbert-base-cased-distilled-squad",
+    "model",
+    ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"),
+)
 _BART = HubFiles(
     "facebook/bart-large-cnn",
     "model",
@@ -528,6 +553,9 @@ CHECKPOINTS = {
     "masked-language-model": Source(
         functools.partial(_shipped_on_encoder, "masked-language-model"), _DISTILBERT
     ),
+    "sentiment-classifier": Source(functools.partial(_shipped_on_encoder, "sentiment-classifier"), _SST2),
+    "entity-tagger": Source(functools.partial(_shipped_on_encoder, "entity-tagger"), _CONLL),
+    "answer-finder": Source(functools.partial(_shipped_on_encoder, "answer-finder"), _SQUAD),
     "summarizer": Source(functools.partial(_shipped, "summarizer"), _BART),
     "translator": Source(functools.partial(_shipped, "translator"), _OPUS_MT),
     "gpt2-xl": Source(functools.partial(_not_embedded, "gpt2-xl"), _GPT2_XL),

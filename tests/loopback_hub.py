@@ -154,6 +154,19 @@ WRITERS = (  # Encoder-decoders, from the kind that Transformers has to the repo
     ("pegasus", "models/saumyasinha0510/Pegasus_CNN_DailyMail"),
 )
 TRANSLATOR = "models/Helsinki-NLP/opus-mt-en-de"
+HEADS = (  # On encoders: the class that Transformers has for it, its labels, and the repository.
+    (
+        "DistilBertForSequenceClassification",
+        ("NEGATIVE", "POSITIVE"),
+        "models/distilbert/distilbert-base-uncased-finetuned-sst-2-english",
+    ),
+    (
+        "BertForTokenClassification",
+        ("O", "B-MISC", "I-MISC", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC"),
+        "models/dslim/bert-base-NER",
+    ),
+    ("DistilBertForQuestionAnswering", (), "models/distilbert/distilbert-base-cased-distilled-squad"),
+)
 EMOTION = "datasets/dair-ai/emotion"
 NEWS, DIALOGUES = "datasets/abisee/cnn_dailymail", "datasets/knkarthick/samsum"
 MULTI30K = "datasets/bentrevett/multi30k"
@@ -275,6 +288,34 @@ def make_model(folder: Path, tokenizer_folder: Path) -> Path:
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": true, "model_max_length": 512}')
     (folder / "vocab.txt").write_bytes((tokenizer_folder / "vocab.txt").read_bytes())
     (folder / "pytorch_model.bin").write_bytes(b"pickled weights, which nobody is to fetch")
+    return folder
+
+
+def make_head(folder: Path, model_class: str, labels: tuple[str, ...], tokenizer_folder: Path) -> Path:
+    """Write an encoder with a head and random weights, narrow, as one of `HEADS`.
+
+    Args:
+        folder: where the model goes.
+        model_class: of Transformers.
+        labels: of the head's outputs; none for a model that answers questions.
+        tokenizer_folder: as for `make_model`.
+    """
+    import torch
+    import transformers
+
+    make_model(folder, tokenizer_folder)
+    kind = getattr(transformers, model_class)
+    sizes = {"dim": 48, "hidden_dim": 96, "n_layers": 2, "n_heads": 4}
+    if model_class.startswith("Bert"):
+        sizes = {"hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
+    if labels:
+        sizes |= {"id2label": dict(enumerate(labels)), "label2id": {name: i for i, name in enumerate(labels)}}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        kind(kind.config_class(**sizes)).save_pretrained(folder)
+    if labels:  # These repositories have the vocabulary alone.
+        (folder / "tokenizer.json").unlink()
+    (folder / "special_tokens_map.json").write_text('{"unk_token": "[UNK]", "pad_token": "[PAD]"}')
     return folder
 
 

@@ -77,6 +77,9 @@ def test_an_unknown_name_lists_the_known_ones(name, locate, choice, monkeypatch)
 def test_the_full_names():
     for name in ("encoder", "masked-language-model"):
         assert resources.CHECKPOINTS[name].full.repository == "distilbert/distilbert-base-uncased"
+    heads = {"sentiment-classifier": "sst-2", "entity-tagger": "NER", "answer-finder": "squad"}
+    for name, task in heads.items():
+        assert task in resources.CHECKPOINTS[name].full.repository
     assert resources.DATA_SETS["emotions"].full.repository == "dair-ai/emotion"
 
 

@@ -1,4 +1,4 @@
-"""The family of transformers, one row a model: the data of chapter 11.
+"""The family of transformers, one row a model: the data of chapter 11, and of the pictures of chapter 01.
 
 A row of `models/models.csv`, beside this file, says what a model is called, when it came, what it was trained
 on, how it is built and how many parameters its paper gives it. It also names a class of the Transformers
@@ -40,6 +40,18 @@ def load() -> "pd.DataFrame":
         na_values={name: [""] for name in _NUMBERS},
         keep_default_na=False,
     )
+
+
+def libraries() -> "pd.DataFrame":
+    """Load the libraries around the models: `models/libraries.csv`. Chapter 01 draws them.
+
+    Returns:
+        One row a library, its name as the index, with the columns "level" (from 0, at the top of the
+        picture), "does" (in a few words) and "gives_to" (others, one level below, with spaces between).
+    """
+    import pandas as pd
+
+    return pd.read_csv(_FILE.with_name("libraries.csv"), index_col="name", keep_default_na=False)
 
 
 def settings(row: Mapping[str, Any], size: Literal["published", "tiny"]) -> dict[str, Any]:

@@ -50,6 +50,9 @@ def run(tmp_path_factory) -> Run:
     repositories |= dict.fromkeys(loopback_hub.LANGUAGE_MODELS, language_model)
     for kind, repository in loopback_hub.WRITERS:
         repositories[repository] = loopback_hub.make_writer(folder / kind, kind)
+    for number, (model_class, labels, repository) in enumerate(loopback_hub.HEADS):
+        place = folder / f"head-{number}"
+        repositories[repository] = loopback_hub.make_head(place, model_class, labels, tokenizer)
     repositories[loopback_hub.TRANSLATOR] = loopback_hub.make_translator(folder / "translator")
     repositories[loopback_hub.MULTI30K] = loopback_hub.make_pairs(folder / "pairs")
     repositories |= loopback_hub.make_texts(folder / "texts")
