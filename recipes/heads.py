@@ -8,7 +8,7 @@ Each is a small layer on top of the encoder, and low-rank updates of the encoder
 on texts that were written for this book: the emotions, the entities, the questions and answers. The updates
 begin as those of the book's masked-language model, unless `--start encoder` says otherwise: pretrained by
 others, adapted to the domain, then fine-tuned for the task. Answers are trained first on questions made by
-rule: from the sentences of the paragraphs themselves, and from the documentation of parameters.
+rule: from the documentation of parameters, and from the sentences of the paragraphs themselves.
 
 On the way the validation split is measured. At the end it is the test split's turn, once, beside guesses that
 need no model. What is written is an adapter of PEFT in 16 bits, with a card; the folder appears whole or not
@@ -87,7 +87,7 @@ class Task(ABC):
     labels: tuple[str, ...] = ()  # What its outputs mean.
     settings: ClassVar[dict[str, Any]]  # Defaults of the options.
     phases: tuple[str, ...] = ("train",)  # Splits to train on, one after the other.
-    data: dict[str, list]  # "train", "validation", "test", and what else is trained or tested on.
+    data: dict[str, list]  # "train", "validation", "test", and what else is trained on.
     about: str  # The data, for the card.
     limits: str  # What the model cannot do.
 
@@ -395,7 +395,7 @@ with those on SQuAD."""
         }
 
     def baselines(self) -> dict[str, list]:
-        """Say what four rules answer."""
+        """Say what four rules answer, also where they are shown the sentence that the model sees."""
         rules = (
             question_answers.by_kind,
             question_answers.nearest_number,
@@ -656,9 +656,6 @@ def write(
         test = task.data["test"]
         predictions = {"this model": task.predict(shipped, test)} | task.baselines()
         figures = {name: task.scores(test, found) for name, found in predictions.items()}
-        extra = [split for split in task.data if split.endswith(", test")]
-        for split in extra:
-            figures[f"this model, {split}"] = measured(task, shipped, task.data[split])
         low, high = task.interval(predictions["this model"])
         first = next(iter(figures["this model"]))
         facts = {
