@@ -78,6 +78,11 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
         "adapter_model.safetensors": "f49282707fcef54e949b04aef10311d78aee13a88716e8116b545262909904a4",
         "config.json": "21bad8210def0383f5cb317d00657131961613eebdf37e6d50fd860c8a70fdc0",
     },
+    "answer-finder": {
+        "adapter_config.json": "3af6a5ba4acd6e8862c33cf400d52d200641182262c236a7120baf20854bfcbd",
+        "adapter_model.safetensors": "d1502f9f1ddaa4414e708bac8dc44790f882e5f12d6574e489d7c0fae19840b6",
+        "config.json": "ef3330c8c4f86bf3f5f0dfca1c7c07777b8c253a73c3ae290e6015fd1271e9a5",
+    },
 }
 _TIMEOUT = 10  # Seconds without an answer, after which the Hub counts as out of reach.
 _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError)

@@ -16,7 +16,7 @@ from chapters_src.data.entities import Sentence
 from chapters_src.data.question_answers import Question
 from chapters_src.tokenization.sentences import split_sentences
 from recipes import heads
-from recipes.heads import Answers, Entities, Sentiment, best_spans, blanked, collate
+from recipes.heads import Answers, Entities, Sentiment, best_spans, blanked, collate, in_its_sentence
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
 TASKS = {task.name: task for task in heads.TASKS.values()}
@@ -164,6 +164,30 @@ def _around(sentence):
     for start, end, label in reversed(sentence.entities):
         text = f"{text[:start]}[{label}]{text[end:]}"
     return text
+
+
+def test_in_its_sentence_an_answer_is_the_same_words():
+    for one in question_answers.load()["validation"]:
+        short = in_its_sentence(one)
+        assert short.context[short.start : short.end] == one.answer == short.answer
+        assert short.context in split_sentences(one.context)
+    with pytest.raises(ValueError, match="no sentence of a holds"):
+        in_its_sentence(Question("a", "One. Two.", "Where?", "x", 99, 100))
+
+
+def test_the_closest_sentence_holds_the_answer_more_often_than_that_with_the_same_words(folder):
+    task = Answers(folder, smoke=True)
+    asked = question_answers.load()["validation"][:60]
+    found = task.closest(asked)
+    blind = task.closest([one._replace(answer="", start=0, end=0) for one in asked])
+    assert found == blind, "it does not look at the answer"
+    right = {
+        "meaning": [short.context for short in found],
+        "words": [question_answers.likeliest_sentence(one.context, one.question) for one in asked],
+    }
+    held = [in_its_sentence(one).context for one in asked]
+    right = {way: sum(a == b for a, b in zip(texts, held, strict=True)) for way, texts in right.items()}
+    assert right["meaning"] > right["words"] + 6, right
 
 
 def test_questions_made_of_a_sentence_ask_for_a_part_of_it_with_words_of_the_rest():
