@@ -53,10 +53,10 @@ def test_the_description_is_in_the_picture(sheet):
 
 def test_each_model_stands_in_the_row_of_its_year_and_the_column_of_its_family():
     table, sheet = models.load(), sheets()["timeline"]
-    grey = [box for box in sheet.boxes if box.kind == "data"]
-    years = {int(box.lines[0][1]): box for box in grey if box.top > 4}
+    gray = [box for box in sheet.boxes if box.kind == "data"]
+    years = {int(box.lines[0][1]): box for box in gray if box.top > 4}
     assert list(years) == list(range(table.year.min(), table.year.max() + 1))
-    headings = {box.lines[0][1]: box.left for box in grey if box.top == 4}
+    headings = {box.lines[0][1]: box.left for box in gray if box.top == 4}
     named = {box.lines[0][1]: box for box in sheet.boxes if box.kind != "data"}
     assert named.keys() == set(table.index)
     for name, row in table.iterrows():
