@@ -87,7 +87,7 @@ def taking_turns(
 
     Returns:
         The median of each, in seconds on the wall, and as interval where the median of the turns' ratios lies
-        with 95 % (bootstrap over the turns).
+        with 95% (bootstrap over the turns).
     """
     seconds: list[list[float]] = [[], []]
     for turn in range(turns + 1):

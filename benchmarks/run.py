@@ -76,7 +76,7 @@ learn different pieces). The Tokenizers library does more at once: it also notes
 text each word stands.
 
 The lines about transformers and decoding are seconds on the wall, both sides in turns (transformers with
-two threads), and the median of each. In parentheses stands where the median ratio lies with 95 %
+two threads), and the median of each. In parentheses stands where the median ratio lies with 95%
 (bootstrap over the turns). Memory is what tensors take at most in a training step, beyond the weights,
 what the optimizer keeps and the batch. The two encoders spend nearly all of their time in the same matrix
 products, so they are level, and compiling gains the little that is left; one projection for all heads saves

@@ -124,7 +124,7 @@ class Task(ABC):
         return [[i] for i in range(len(items))]
 
     def interval(self, predictions: Sequence) -> tuple[float, float]:
-        """Give the 95 % interval of the first score on the test split."""
+        """Give the 95% interval of the first score on the test split."""
         items = self.data["test"]
         groups = self.groups(items)
 
@@ -672,7 +672,7 @@ def write(
             ),
             "time": time_taken(seconds),
         }
-        interval = f"95 % interval of this model's {first}: {low:.3f} to {high:.3f}."
+        interval = f"95% interval of this model's {first}: {low:.3f} to {high:.3f}."
         content = card(task, listed(facts, smoke=options.smoke), table(figures), interval)
         (result / "README.md").write_text(content, encoding="utf-8")
         log = log_of(options, histories["train"], figures)

@@ -293,7 +293,7 @@ def centroid(encoder: Encoder, texts: Texts, bodies: Sequence[str]) -> list[str]
 
 
 def scores(predictions: dict[str, list[str]], references: list[str]) -> str:
-    """Give the table of ROUGE with 95 % intervals, in percent, as Markdown.
+    """Give the table of ROUGE with 95% intervals, in percent, as Markdown.
 
     The last row is by how much the last summaries beat the first ones, pair by pair.
     """
@@ -327,7 +327,7 @@ what was trained; `chapters_src.pretrained.load_on_encoder` puts it on the encod
 
 ## Scores on the test split
 
-ROUGE F1 in percent, one-sentence references, with 95 % bootstrap intervals over the test pairs (they know
+ROUGE F1 in percent, one-sentence references, with 95% bootstrap intervals over the test pairs (they know
 nothing of another seed). Lead-1 and lead-3 are the first sentences of the text, centroid the sentence whose
 vector is closest to the mean of all its sentences. The model writes by beam search with {NUM_BEAMS} beams.
 

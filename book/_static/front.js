@@ -77,7 +77,7 @@
   function showAttention(from) {
     const { tokens, weights } = data.looks[byId("front-sentence").selectedIndex];
     const row = weights[from];
-    const percent = (weight) => `${(weight / 10).toFixed(0)} %`;
+    const percent = (weight) => `${(weight / 10).toFixed(0)}%`;
     byId("front-attention").replaceChildren(
       ...tokens.map((token, place) => {
         const item = chip("", percent(row[place]));

@@ -167,7 +167,7 @@ def split_of(module: str) -> str:
         module: dotted name. Only its first two parts count.
 
     Returns:
-        "test" for about 6 % of the modules, "validation" for 4 %, else "train". The name alone decides.
+        "test" for about 6% of the modules, "validation" for 4%, else "train". The name alone decides.
     """
     unit = ".".join(module.split(".")[:2])
     # The number in front was chosen by sizes alone: with it no package makes up more than half of a split.

@@ -69,7 +69,7 @@ def words(text):
 
 
 def per_cent(share):
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.0f}%"
 
 
 # What the files hold --------------------------------------------------------------------------------------

@@ -173,14 +173,14 @@ def _attended(token: str, weight: int, attends: bool) -> str:
     chosen = ' aria-current="true"' if attends else ""
     return (
         f'<li class="front-chip front-weight"{chosen} style="--weight:{weight / 1000:.3f}">'
-        f"<bdi>{escape(token)}</bdi><small>{weight / 10:.0f} %</small></li>"
+        f"<bdi>{escape(token)}</bdi><small>{weight / 10:.0f}%</small></li>"
     )
 
 
 def _said(look: dict) -> str:
     row, tokens = look["weights"][look["from"]], look["tokens"]
     most = sorted(range(len(row)), key=lambda place: -row[place])[:3]
-    return f"{tokens[look['from']]} attends to " + ", ".join(f"{tokens[i]} {row[i] / 10:.0f} %" for i in most)
+    return f"{tokens[look['from']]} attends to " + ", ".join(f"{tokens[i]} {row[i] / 10:.0f}%" for i in most)
 
 
 # --- What is different here.
