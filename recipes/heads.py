@@ -306,7 +306,7 @@ with those on SQuAD."""
         data["blanks"] = [in_its_sentence(q) for q in blanked(own["train"])]
         data["train"] = [in_its_sentence(q) for q in own["train"]] + self.closest(none["train"])
         if smoke:
-            data = {split: found[-6:] + found[:6] for split, found in data.items()}
+            data = {split: found[-6:] + found[:12] for split, found in data.items()}
         return data
 
     def rows(self, items: Sequence[Question]) -> list[Row]:
