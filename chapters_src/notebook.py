@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _RESULTS_DEPEND_ON = (
     "accelerate",
     "datasets",
+    "gensim",
     "numpy",
     "pandas",
     "peft",

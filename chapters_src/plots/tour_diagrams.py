@@ -37,7 +37,7 @@ def timeline(models: "pd.DataFrame") -> Diagram:
     """Draw when which model came, a row a year.
 
     Args:
-        models: as `chapters_src.data.models.load` returns them; the names are the index, and of the columns
+        models: as `models.load` of the data sets returns them; the names are the index, and of the columns
             "year" and "family" are read. A family without a column of its own is written below the name.
 
     Returns:
@@ -133,7 +133,7 @@ def ecosystem(libraries: "pd.DataFrame") -> Diagram:
     """Draw which library gives what to which.
 
     Args:
-        libraries: as `chapters_src.data.models.libraries` returns them.
+        libraries: as `models.libraries` of the data sets returns them.
 
     Returns:
         As for `timeline`.

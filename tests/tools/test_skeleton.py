@@ -44,9 +44,9 @@ def test_it_is_listed_after_the_chapter_before_it(book):
 
 
 def test_a_first_chapter_is_listed_before_the_others(book):
-    skeleton.make("01_words")
+    skeleton.make("00_words")
     listed = re.findall(r"notebooks/(\d\d)", (book / "_toc.yml").read_text(encoding="utf-8"))
-    assert listed == sorted(listed) and listed[0] == "01"
+    assert listed == sorted(listed) and listed[0] == "00"
 
 
 def test_the_tests_find_that_it_is_not_finished(book):
