@@ -145,7 +145,8 @@ def ecosystem(libraries: "pd.DataFrame") -> Diagram:
     sheet = Diagram(
         title="The libraries around a model",
         description=" ".join(
-            f"{name}: {row['does']}" + (f"; an arrow leads to {', '.join(row['gives_to'].split())}." if row["gives_to"] else ".")
+            f"{name}: {row['does']}"
+            + (f"; an arrow leads to {', '.join(row['gives_to'].split())}." if row["gives_to"] else ".")
             for name, row in libraries.iterrows()
         ),
         caption=(
