@@ -98,7 +98,8 @@ def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
     if not 1 <= len(heads) <= 5:
         raise ValueError(f"{len(heads)} heads: there is room for 1 to 5")
     told = "; ".join(
-        f"{h.task}: it reads {h.reads}, has {h.shape} weights and gives {h.gives}" for h in heads
+        f"{h.task}: it reads {h.reads}, has {h.shape.removesuffix(' weights')} weights and gives {h.gives}"
+        for h in heads
     )
     sheet = Diagram(
         title="One body, many heads",
@@ -107,8 +108,8 @@ def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
             f"by side, each with an arrow from the body. {told}."
         ),
         caption=(
-            "The same body under every task; only the last layer differs. A head reads one hidden state or "
-            "all of them."
+            "One kind of body under every task, with a small update for each; the last layer differs "
+            "altogether. A head reads one hidden state or all of them."
         ),
         width=_WIDTH,
     )
@@ -130,7 +131,7 @@ def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
 
 
 def ecosystem(libraries: "pd.DataFrame") -> Diagram:
-    """Draw which library gives what to which.
+    """Draw the way of a model and its data through the libraries.
 
     Args:
         libraries: as `models.libraries` of the data sets returns them.
@@ -144,10 +145,15 @@ def ecosystem(libraries: "pd.DataFrame") -> Diagram:
     sheet = Diagram(
         title="The libraries around a model",
         description=" ".join(
-            f"{name}: {row['does']}" + (f"; it gives to {row['gives_to']}." if row["gives_to"] else ".")
+            f"{name}: {row['does']}"
+            + (f"; an arrow leads to {', '.join(row['gives_to'].split())}." if row["gives_to"] else ".")
             for name, row in libraries.iterrows()
         ),
-        caption="What is used by what: an arrow leads from what gives to what takes.",
+        caption=(
+            "The way of a model and its data, from the Hub down to the arithmetic: an arrow leads to where "
+            "they go next. It does not say which library imports which; Transformers uses Accelerate, and "
+            "both use PyTorch."
+        ),
         width=_WIDTH,
     )
     boxes: dict[str, Box] = {}

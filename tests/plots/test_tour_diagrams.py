@@ -15,7 +15,7 @@ HEADS = [
     Head("entities", "each token", "384 × 11", "labels"),
     Head("answers", "each token", "384 × 2", "two places"),
     Head("blanks", "[MASK]", "384 × 30,522", "a token"),
-    Head("search", "the mean", "none", "a vector"),
+    Head("search", "the mean", "no weights", "a vector"),
 ]
 
 
@@ -74,6 +74,7 @@ def test_every_head_hangs_on_the_body():
     for head in HEADS:
         assert {head.task, head.reads, head.shape, head.gives} <= set(texts(sheet))
         assert head.shape in sheet.description
+    assert "has no weights and" in sheet.description
 
 
 def test_arrows_are_those_of_the_file():
