@@ -121,7 +121,7 @@ def test_on_paper_a_figure_is_light(open_tab):
     assert printed and all(len(figure["seen"]) == 1 for figure in printed)
     assert not any("-dark" in figure["seen"][0]["file"] for figure in printed)
     assert tab.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert [figure["name"] for figure in printed if figure["grounds"]] == [], "all stand on the page's own white"
+    assert [figure["name"] for figure in printed if figure["grounds"]] == []
     tab.page.context.close()
 
 
