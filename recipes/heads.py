@@ -594,7 +594,7 @@ def trained(options: argparse.Namespace, task: Task, encoder: str) -> tuple[Peft
     for split in task.phases:
         batches = batches_of(task.rows(task.data[split]), options.tokens_per_batch)
         epochs = options.epochs if split == "train" else options.passes
-        if not epochs:
+        if not epochs or split in options.without:
             continue
         steps_per_epoch = max(1, len(batches) // PartialState().num_processes)
         histories[split] = train(
@@ -672,6 +672,8 @@ def write(
             ),
             "time": time_taken(seconds),
         }
+        if options.without:
+            facts["left out, of the questions made by rule"] = ", ".join(options.without)
         interval = f"95% interval of this model's {first}: {low:.3f} to {high:.3f}."
         content = card(task, listed(facts, smoke=options.smoke), table(figures), interval)
         (result / "README.md").write_text(content, encoding="utf-8")
@@ -730,6 +732,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--start", choices=STARTS, default=STARTS[0], help="what the updates begin as")
     parser.add_argument("--epochs", type=float, help="passes over the training split")
     parser.add_argument("--passes", type=float, default=1, help="over questions that were made by rule")
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=("parameters", "blanks"),
+        help="leave out these questions that were made by rule",
+    )
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--tokens-per-batch", type=int)
     options = options_from(parser, arguments)

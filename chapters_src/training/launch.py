@@ -25,7 +25,6 @@ from accelerate.utils import (
     gather_object,
 )
 from torch import nn
-from torch.distributed.fsdp import FSDPModule
 
 from chapters_src.training.settings import PRECISIONS, Settings
 
@@ -187,7 +186,11 @@ def unsharded(accelerator: Accelerator, model: nn.Module) -> Iterator[None]:
         accelerator: of the run.
         model: without a wrapping; without FSDP nothing happens.
     """
-    sharded = [module for module in model.modules() if isinstance(module, FSDPModule)]
+    sharded = []
+    if accelerator.is_fsdp2:
+        from torch.distributed.fsdp import FSDPModule  # It takes a second, which few need.
+
+        sharded = [module for module in model.modules() if isinstance(module, FSDPModule)]
     try:
         for module in sharded:
             module.set_reshard_after_forward(False, recurse=False)

@@ -86,7 +86,7 @@ def negative_sampling(
     Returns:
         The loss, summed over the batch, and its gradients.
     """
-    true_scores = (targets @ queries[:, :, None])[..., 0]  # (B, T, D) x (B, D, 1) -> (B, T)
+    true_scores = (targets * queries[:, None]).sum(dim=-1)  # (B, T, D) -> (B, T)
     noise_scores = queries @ noise_vectors.T  # (B, K)
     share = weights.sum(dim=1, keepdim=True) * (num_negatives / len(noise_vectors))  # (B, 1)
     log_sigmoid = torch.nn.functional.logsigmoid
@@ -161,9 +161,7 @@ def train(
 
 
 def _skip_gram_step(inputs, outputs, centers, contexts, weights, noise_ids, num_negatives) -> float:
-    found = negative_sampling(
-        inputs.rows[centers], outputs.rows[contexts], weights, outputs.rows[noise_ids], num_negatives
-    )
+    found = negative_sampling(inputs[centers], outputs[contexts], weights, outputs[noise_ids], num_negatives)
     inputs.step([(centers, found.queries)])
     outputs.step([(contexts.flatten(), found.targets.flatten(0, 1)), (noise_ids, found.noise)])
     return found.loss.item()
@@ -171,12 +169,12 @@ def _skip_gram_step(inputs, outputs, centers, contexts, weights, noise_ids, num_
 
 def _cbow_step(inputs, outputs, centers, contexts, weights, noise_ids, num_negatives) -> float:
     shares = weights / weights.sum(dim=1, keepdim=True)  # (B, T), each row adds up to 1
-    means = (shares[:, None] @ inputs.rows[contexts])[:, 0]  # (B, 1, T) x (B, T, D) -> (B, D)
+    means = (shares[:, None] @ inputs[contexts])[:, 0]  # (B, 1, T) x (B, T, D) -> (B, D)
     found = negative_sampling(
         means,
-        outputs.rows[centers][:, None],
+        outputs[centers][:, None],
         torch.ones(len(centers), 1),
-        outputs.rows[noise_ids],
+        outputs[noise_ids],
         num_negatives,
     )
     of_contexts = shares[..., None] * found.queries[:, None]  # (B, T, D)
@@ -190,17 +188,24 @@ class _Table:
 
     def __init__(self, rows: Tensor, learning_rate: float) -> None:
         self.rows = rows  # (V, D)
-        self._squares = torch.full_like(rows, 1e-6)  # Sum of the squared gradients so far.
         self._gradient = torch.zeros_like(rows)
-        self._learning_rate = learning_rate
+        of_rows = torch.nn.Parameter(rows)  # The same memory, for the optimizer.
+        of_rows.grad = self._gradient
+        # The sum of the squared gradients starts at 1e-6, in place of a number added to its root.
+        self._adagrad = torch.optim.Adagrad(
+            [of_rows], learning_rate, initial_accumulator_value=1e-6, eps=0, fused=True
+        )
+
+    def __getitem__(self, ids: Tensor) -> Tensor:
+        """Give rows, (..., D) for ids of (...)."""
+        return torch.nn.functional.embedding(ids, self.rows)  # Faster than `rows[ids]`.
 
     def step(self, parts: list[tuple[Tensor, Tensor]]) -> None:
         """Take a step; `parts` are numbers of rows, (M,), and the gradients of these, (M, D)."""
         self._gradient.zero_()
         for ids, gradients in parts:
             self._gradient.index_add_(0, ids, gradients)
-        self._squares.addcmul_(self._gradient, self._gradient)
-        self.rows.addcdiv_(self._gradient, self._squares.sqrt(), value=-self._learning_rate)
+        self._adagrad.step()
 
 
 def _batches(

@@ -70,6 +70,17 @@ def test_a_smoke_run_goes_from_the_data_to_the_card(task, tmp_path, capsys, fold
 # Its parts ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+def test_questions_made_by_rule_may_be_left_out_and_the_card_says_so(tmp_path, capsys):
+    result = tmp_path / "model"
+    options = ["answers", "--output", str(result), "--smoke", "--epochs", "1", "--without", "parameters"]
+    heads.main(options)
+    content = (result / "README.md").read_text(encoding="utf-8")
+    [steps] = re.findall(r"(?m)^- training: (.*)$", content)
+    assert "on blanks" in steps and "parameters" not in steps
+    assert "made by rule: parameters" in content
+
+
 def test_updates_may_begin_as_those_of_the_masked_language_model(task, folder):
     """So the body gives what the masked model's body gives, which is not what the encoder gives."""
     ids = torch.tensor([[101, 1996, 5722, 102]])

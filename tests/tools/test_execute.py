@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -362,3 +363,20 @@ def test_a_kernel_whose_port_was_taken_starts_again(reports, starts, failed, tmp
     assert len(played) == starts
     assert failures == ([reports[-1]] if failed else [])
     assert (folder / "01.json").exists() == (not failed)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the settings are those of glibc")
+def test_a_notebook_does_not_ask_the_system_again_for_memory_that_it_gave_back():
+    program = """if True:
+        import resource
+        for turn in range(11):
+            bytearray(64 << 20)  # zeroed, so that every page of it is touched
+            if turn == 0:
+                before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    """
+    faults = {
+        name: int(subprocess.check_output([sys.executable, "-c", program], env={**os.environ, **variables}))
+        for name, variables in {"as it is": {}, "in a notebook": execute.ALLOCATION}.items()
+    }
+    assert faults["in a notebook"] < faults["as it is"] / 10, faults
