@@ -292,7 +292,7 @@ made by rule: words cut out of sentences of the training paragraphs, and the def
 parameters in the documentation of installed packages (distant supervision). Twenty of the questions in
 the training split have no answer in their paragraph."""
     limits = """It answers a small part of the questions word for word. Look at the text around an answer
-before you believe it. That a paragraph does not tell, it does not recognize: see the last two columns.
+before you believe it. It does not recognize when a paragraph does not say: see the last two columns.
 Answers are words of the paragraph: it does not count, conclude or say yes. Its figures cannot be compared
 with those on SQuAD."""
 
