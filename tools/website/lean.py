@@ -10,7 +10,7 @@ import re
 import shutil
 from pathlib import Path
 
-from website import formulas
+from website import formulas, tables
 
 # What no page needs: icon script and fonts, Sphinx's own search (ours: search_index.py), MathJax, languages.
 UNUSED = (
@@ -58,7 +58,7 @@ def make_lean(site: Path) -> None:
     pages = {path: path.read_text(encoding="utf-8") for path in paths}
     pages = formulas.typeset_pages(site, pages)
     for path, text in pages.items():
-        path.write_text(lean(text, path.parent), encoding="utf-8")
+        path.write_text(tables.align_words(lean(text, path.parent)), encoding="utf-8")
     styles = site / "_static" / "styles" / "pydata-sphinx-theme.css"
     styles.write_text(without_icons(styles.read_text(encoding="utf-8")), encoding="utf-8")
     for path in [*(site / name for name in UNUSED), *(site / "_static").rglob("*.map")]:

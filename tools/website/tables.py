@@ -1,0 +1,48 @@
+"""Tables of data frames: columns of words begin at the left, as sentences do; numbers end at the right."""
+
+import re
+from itertools import zip_longest
+
+TABLE = re.compile(r'<table\b[^>]*class="[^"]*\bdataframe\b.*?</table>', re.DOTALL)
+ROW = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
+CELL = re.compile(r"<(td|th)\b([^>]*)>(.*?)</\1>", re.DOTALL)
+TAG = re.compile(r"<[^>]*>")
+WORD = re.compile(r"[^\W\d_]{3,}")  # "12 %", "3 kB" and "1e-05" have none.
+NO_WORDS = {"nan", "NaN", "inf", "-inf", "None", "NaT"}
+
+
+def align_words(page: str) -> str:
+    """Give the cells and the title of each column of words the class "words".
+
+    Args:
+        page: HTML. In a row that has data, they are its last cells; those before are the index.
+    """
+    return TABLE.sub(_aligned, page)
+
+
+def _aligned(table: re.Match) -> str:
+    rows = [CELL.findall(row) for row in ROW.findall(table[0])]
+    data = [[content for name, _, content in reversed(row) if name == "td"] for row in rows]
+    by_column = [list(filter(None, column)) for column in zip_longest(*data)]  # The last one first.
+    of_words = {i for i, column in enumerate(by_column) if any(map(_has_words, column))}
+
+    def marked(row: re.Match) -> str:
+        cells = CELL.findall(row[0])
+        if any("colspan=" in attributes for _, attributes, _ in cells):
+            return row[0]
+        numbers = iter(reversed(range(len(cells))))  # As the columns are counted.
+
+        def cell(match: re.Match) -> str:
+            name, attributes, content = match.groups()
+            if next(numbers) not in of_words:
+                return match[0]
+            return f'<{name} class="words"{attributes}>{content}</{name}>'
+
+        return CELL.sub(cell, row[0])
+
+    return ROW.sub(marked, table[0]) if of_words else table[0]
+
+
+def _has_words(content: str) -> bool:
+    text = TAG.sub("", content).strip()
+    return text not in NO_WORDS and bool(WORD.search(text))
