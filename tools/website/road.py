@@ -24,7 +24,7 @@ WAYS = {  # name of a way through the book: for whom, and its chapters, of which
 }
 ROW, PART = 40, 34  # heights in the drawing of the road: of a chapter, of the name of a part
 LINE = 29  # letters of a title that fit into a line of the drawing
-TILTED = 12  # room above and on the right for the names of the ways, which are tilted
+TILTED = 20  # room above and on the right for the names of the ways, which are tilted
 
 
 class Chapter(NamedTuple):
