@@ -43,9 +43,9 @@ def book(options: Namespace) -> int:
 
 def pdf(options: Namespace) -> int:
     """The book, and from it one PDF."""
-    import printing  # Here, because `make book` does without the packages that it needs.
+    from paper.printing import make_pdf  # here, because `make book` does without the packages that it needs
 
-    return _in_one_file(options, "pdf", printing.make_pdf)
+    return _in_one_file(options, "pdf", make_pdf)
 
 
 def epub(options: Namespace) -> int:

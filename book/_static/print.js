@@ -24,7 +24,8 @@
       if (!folded.open) set(folded, "open", "");
     });
     document.querySelectorAll("article .highlight").forEach((code) => {
-      if (code.textContent.split("\n").length > MOST_LINES) return;
+      const lines = (code.querySelector("pre") ?? code).textContent.trimEnd().split("\n"); // without its button
+      if (lines.length > MOST_LINES) return;
       const box = code.closest(".cell_input, .output") ?? code;
       box.classList.add("printed-whole");
       undo.push(() => box.classList.remove("printed-whole"));

@@ -19,6 +19,7 @@ from paper import contents
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
 MATH = "{http://www.w3.org/1998/Math/MathML}math"
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @contextmanager
@@ -89,7 +90,7 @@ def check_package(package: Package) -> None:
                 wrong.append((name, element.attrib))
             if tag in ("img", "link") and ":" in (element.get("src") or element.get("href")):
                 wrong.append((name, element.attrib))
-            if tag == "a" and not element.get("href").startswith(("https:", "http:")):
+            if tag in ("a", f"{SVG}a") and not element.get("href").startswith(("https:", "http:")):
                 target, _, anchor = element.get("href").partition("#")
                 if (target or name) not in package.pages or (anchor and anchor not in ids[target or name]):
                     wrong.append((name, element.attrib))

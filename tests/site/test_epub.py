@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from printed_book import MATH, XHTML, Package, check_package, check_with_epubcheck, printing_with, words
+from printed_book import MATH, SVG, XHTML, Package, check_package, check_with_epubcheck, printing_with, words
 
 from paper import epub
 from paper.contents import Part
@@ -15,15 +15,15 @@ from paths import EXECUTED, HTML
 pytestmark = pytest.mark.site
 
 CHAPTER = "notebooks/14_summarization"
-PAGES = ("book/glossary", "notebooks/attention_view", CHAPTER)
+PAGES = ("book/index", "book/glossary", "notebooks/attention_view", CHAPTER)
 
 
 @pytest.fixture(scope="module")
 def package(browser, site, tmp_path_factory) -> Package:
-    """An EPUB of three pages."""
+    """An EPUB of four pages."""
     target = tmp_path_factory.mktemp("epub") / "book.epub"
     with printing_with(browser):
-        epub.make_epub(target, [Part("", PAGES[:1]), Part("Views & texts", PAGES[1:])], say=lambda _: None)
+        epub.make_epub(target, [Part("", PAGES[:2]), Part("Views & texts", PAGES[2:])], say=lambda _: None)
     assert [path.name for path in target.parent.iterdir()] == ["book.epub"]
     return Package(target)
 
@@ -68,3 +68,13 @@ def test_views_are_pictures_that_are_told_in_words(package):
     view = next(image for image in images if "view-0" in image.get("src"))
     assert "layer 3" in view.get("alt") and "patrick" in view.get("alt")
     assert len(package.files[view.get("src")]) > 20_000, "a picture with lines in it"
+
+
+def test_the_start_page_does_without_script_and_style_sheet(package):
+    page, text = package.pages["book-index.xhtml"], package.text("book-index.xhtml")
+    chips = ["".join(item.itertext()) for item in page.iter(f"{XHTML}li") if item.get("class", "") != ""]
+    assert any(re.fullmatch(r"emma\d+%", chip) for chip in chips)
+    assert "Text becomes tokens" in text and "Choose a sentence" not in text
+    road = next(page.iter(f"{SVG}svg"))
+    assert [link.get("href") for link in road.iter(f"{SVG}a")] == ["notebooks-14_summarization.xhtml"]
+    assert all("fill: none" in box.get("style") for box in road.iter(f"{SVG}rect")), "titles can be read"

@@ -118,6 +118,17 @@ def test_its_script_and_style_are_on_the_start_page_only(site):
     assert having == [site / START]
 
 
+def test_the_road_is_whole(start):
+    """Nothing is drawn outside the drawing, where paper and books cut it off."""
+    outside = start.locator(".front-road").evaluate("""road => {
+      const around = road.getBoundingClientRect(), box = part => part.getBoundingClientRect();
+      const sticksOut = ({top, right, bottom, left}) => top < around.top - 1 || right > around.right + 1
+        || bottom > around.bottom + 1 || left < around.left - 1;
+      return [...road.querySelectorAll("text, line, path, circle")].filter(part => sticksOut(box(part)))
+        .map(part => part.textContent || part.outerHTML); }""")
+    assert outside == []
+
+
 def test_the_road_is_walked_by_clicks(start):
     stations = start.locator(".front-road a")
     pages = stations.evaluate_all("links => links.map(link => new URL(link.href.baseVal, location).pathname)")

@@ -21,6 +21,7 @@ PAPER = 665  # CSS pixels: A4 without its margins, the narrower of the two commo
 UNPRINTED = ("search.html", "genindex.html", "404.html")
 CHAPTER = "notebooks/14_summarization"
 WITH_VIEWS = "notebooks/attention_view"
+MOST_LINES = 30  # of code that stays on one page
 
 
 def printed(page: Page, theme: str = "dark") -> dict:
@@ -50,7 +51,8 @@ LOOK = """() => {
     elsewhere: told([...document.body.querySelectorAll('*')]
       .filter(e => seen(e) && !article.contains(e) && !e.contains(article))),
     controls: told(inside.filter(e =>
-      e.matches('input, button:not(.ntv-token, .front-chip *), .headerlink, .copybtn'))),
+      e.matches('input, button:not(.ntv-token, .front-chip *), .headerlink, .copybtn')
+      || e.matches('.front-picture :is(label, select)'))),
     too_wide: told(inside.filter(e => box(e).right > paper + 1 || box(e).left < -1)),
     cut_off: told(inside.filter(e => style(e).overflowX !== 'visible' && e.scrollWidth > e.clientWidth + 1)),
     orphaned: told(inside.filter(e => /^h[1-6]$/.test(e.localName) && style(e).breakAfter !== 'avoid')),
@@ -85,6 +87,16 @@ def test_after_printing_a_page_is_as_it_was(open_tab):
     tab.page.wait_for_function("!document.querySelector('article details[open]')")
     tab.page.evaluate("new Promise(done => setTimeout(done, 200))")  # others look at the new size, too
     assert tab.page.evaluate(state) == before
+    tab.page.context.close()
+
+
+def test_a_cell_of_code_stays_on_one_page(open_tab):
+    tab = open_tab("file", f"{CHAPTER}.html")
+    tab.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    cells = tab.page.evaluate("""() => [...document.querySelectorAll("article .cell_input pre")]
+      .map(code => [code.textContent.trimEnd().split("\\n").length, !!code.closest(".printed-whole")])""")
+    assert max(lines for lines, _ in cells) >= 25
+    assert [lines for lines, whole in cells if not whole and lines <= MOST_LINES] == []
     tab.page.context.close()
 
 
@@ -148,7 +160,10 @@ def test_a_printed_chapter_has_bookmarks_and_numbers(chapter):
 def small_book(browser, site, tmp_path_factory) -> PdfReader:
     """A book of two parts."""
     target = tmp_path_factory.mktemp("book") / "book.pdf"
-    parts = [Part("", ("book/how_to_use",)), Part("Views & words", (WITH_VIEWS, "book/glossary"))]
+    parts = [
+        Part("", ("book/index", "book/how_to_use")),
+        Part("Views & words", (WITH_VIEWS, "book/glossary")),
+    ]
     with printing_with(browser):
         printing.make_pdf(target, parts, say=lambda _: None)
     assert [path.name for path in target.parent.iterdir()] == ["book.pdf"]
@@ -158,6 +173,7 @@ def small_book(browser, site, tmp_path_factory) -> PdfReader:
 def test_the_contents_of_a_book_name_the_pages(small_book):
     found = list(bookmarks(small_book))
     assert [(level, title) for level, title, _ in found if level == 0] == [
+        (0, "Transformers, Taken Apart"),
         (0, "How to use this book"),
         (0, "Views & words"),
     ]

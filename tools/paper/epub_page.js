@@ -2,11 +2,15 @@
 // open, drawings as drawn, and without all that needs a script. The page was made ready as for printing before.
 ({ kept, own, files }) => {
   const XHTML = "http://www.w3.org/1999/xhtml", MATHML = "http://www.w3.org/1998/Math/MathML";
-  const LEFT_OUT = `script, style, link, template, noscript, button, input, label.dt-search, .dt-search, .headerlink,
-    .copybtn, .only-dark, .diagram-tools, .toggle-button, .exercise-link, .view-hint, .view-keys, [hidden]`;
+  const LEFT_OUT = `script, style, link, template, noscript, button:not(.front-chip *), input, label.dt-search, .dt-search, .headerlink,
+    .copybtn, .only-dark, .diagram-tools, .toggle-button, .exercise-link, .view-hint, .view-keys, .front-field,
+    [hidden]:not(.front-still)`;
   const KEPT = new Set(`a abbr aside b blockquote br caption code col colgroup dd del dfn div dl dt em figcaption figure
     h1 h2 h3 h4 h5 h6 hr i img kbd li mark ol p pre q s samp section small span strong sub sup table tbody td tfoot th
     thead tr u ul var`.split(/\s+/));
+  const STYLED = ".front-road"; // a drawing whose colors and letters are in the site's style sheet
+  const PAINT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-weight", "text-anchor", "opacity"];
+  const WIDE = 7; // columns from which on a table needs small letters
   const ATTRIBUTES = new Set(["id", "class", "title", "lang", "colspan", "rowspan", "scope", "start", "value"]);
   const result = document.implementation.createDocument(XHTML, "div");
   const images = {}; // of the book -> where they lie
@@ -38,6 +42,7 @@
     if (!KEPT.has(name)) return copyAll(node.childNodes, parent);
     const element = add(parent, name);
     describe(node, element);
+    if (name === "table" && node.rows[0]?.cells.length >= WIDE) element.classList.add("wide");
     copyAll(node.childNodes, element);
   }
 
@@ -68,14 +73,27 @@
 
   function drawing(node, parent) {
     const svg = result.importNode(node, true);
+    const all = (drawn) => [drawn, ...drawn.querySelectorAll("*")];
+    if (node.matches(STYLED)) all(svg).forEach((element, i) => element.setAttribute("style", paint(all(node)[i])));
     svg.querySelectorAll("script, foreignObject").forEach((element) => element.remove());
-    for (const element of [svg, ...svg.querySelectorAll("*")]) {
+    for (const element of all(svg)) {
       for (const { name } of [...element.attributes]) {
-        if (/^(id|class|tabindex|data-.*|on.*)$/.test(name)) element.removeAttribute(name);
+        if (/^(id|class|tabindex|aria-labelledby|aria-describedby|data-.*|on.*)$/.test(name)) element.removeAttribute(name);
       }
+    }
+    for (const anchor of svg.querySelectorAll("a")) {
+      const target = leadsTo(anchor);
+      if (target) anchor.setAttribute("href", target);
+      else anchor.replaceWith(...anchor.childNodes);
     }
     parent.append(svg);
   }
+
+  const paint = (element) => {
+    const style = getComputedStyle(element);
+    const values = PAINT.map((name) => [name, style.getPropertyValue(name).replace("rgba(0, 0, 0, 0)", "none")]);
+    return values.map(([name, value]) => `${name}: ${value}`).join("; ");
+  };
 
   function unfolded(node, parent) {
     const box = add(parent, "div");
@@ -99,10 +117,15 @@
   }
 
   // Inside the book a link leads to another of its files, elsewhere over the network; else it is plain text.
-  function link(node, parent) {
-    const [address, anchor] = node.href.split("#");
+  function leadsTo(node) { // in a drawing `node.href` is no text
+    const { href } = new URL(node.getAttribute("href") ?? "", document.baseURI);
+    const [address, anchor] = href.split("#");
     const inside = address === own ? "" : kept[address];
-    const target = inside === undefined ? (/^https?:/.test(node.href) ? node.href : "") : inside + (anchor ? `#${anchor}` : "");
+    return inside === undefined ? (/^https?:/.test(href) ? href : "") : inside + (anchor ? `#${anchor}` : "");
+  }
+
+  function link(node, parent) {
+    const target = leadsTo(node);
     if (!target || parent.closest?.("a")) {
       const plain = node.id && !ids.has(node.id) ? add(parent, "span") : parent;
       if (plain !== parent) describe(node, plain);

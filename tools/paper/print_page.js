@@ -3,7 +3,7 @@
   document.documentElement.classList.add("whole-book");
   // Links to what the book leaves out are plain text.
   for (const link of document.querySelectorAll("article a[href]")) {
-    const url = new URL(link.href);
+    const url = new URL(link.getAttribute("href"), document.baseURI); // in a drawing `link.href` is no text
     if (url.protocol === "file:" && !kept.includes(url.href.split("#")[0])) link.replaceWith(...link.childNodes);
   }
   // A PDF has a place to go to for what its own page links to: so link to everything that has a name.

@@ -205,8 +205,9 @@ it was tested.
 There are {asserts} such checks of correctness in the notebooks. Where a library does the same thing, they
 compare with the library.
 
-**A network.** While the {len(known)} notebooks of this site ran, they turned to {hosts or "no"} other
-{"host" if hosts == 1 else "hosts"}. Together they took {minutes:.0f} minutes.
+**A network.** While the {len(known)} notebooks of this site ran, Python's sockets were watched: they were
+asked for {hosts or "no"} other {"hosts" if hosts > 1 else "host"}. Together the notebooks took
+{minutes:.0f} minutes.
 """
 
 

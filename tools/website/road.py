@@ -24,6 +24,7 @@ WAYS = {  # name of a way through the book: for whom, and its chapters, of which
 }
 ROW, PART = 40, 34  # heights in the drawing of the road: of a chapter, of the name of a part
 LINE = 29  # letters of a title that fit into a line of the drawing
+TILTED = 20  # room above and on the right for the names of the ways, which are tilted
 
 
 class Chapter(NamedTuple):
@@ -78,7 +79,7 @@ def road(book: Sequence[Chapter]) -> str:
     stations = [_station(chapter, places[chapter.number]) for chapter in book]
     said = " ".join(f"{c.number} refers to {' and '.join(c.needs)}." for c in book if c.needs)
     drawing = (
-        f'<svg class="front-road" viewBox="0 0 366 {y - ROW + 24}" role="group" '
+        f'<svg class="front-road" viewBox="0 -{TILTED} {366 + TILTED} {y - ROW + 24 + TILTED}" role="group" '
         f'aria-labelledby="road-title road-said"><title id="road-title">The road through the chapters</title>'
         f'<desc id="road-said">{said}</desc>{"".join([rail, *names, *arcs, *lanes, *stations])}</svg>'
     )

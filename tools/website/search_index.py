@@ -20,7 +20,7 @@ NOT_SEARCHED = {"search.html", "genindex.html", "index.html", "404.html"}
 # Pages that come after all others: listings, lists, and what only the build knows.
 REFERENCE = re.compile(r"(source/|benchmarks/|book/(references|colophon|claims|helper_package)\.html)")
 VOID = {"br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
-SKIPPED_TAGS = {"script", "style", "svg", "button", "select", "noscript", "mjx-math"}
+SKIPPED_TAGS = {"script", "style", "svg", "button", "select", "summary", "noscript", "mjx-math"}
 SKIPPED_CLASSES = {"headerlink", "linenos", "cell_output", "onlyprint", "prev-next-footer"}
 INLINE = {"a", "abbr", "b", "code", "em", "i", "span", "strong", "sub", "sup", "mark"}
 IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,}")

@@ -7,7 +7,7 @@ import pytest
 import address
 import browsers
 import commands
-from paper import contents
+from paper import contents, epub, printing
 from website import render
 
 OPTIONS = Namespace(newest=False, only=[], name=None)
@@ -36,6 +36,13 @@ def test_a_file_is_named_after_the_version_and_made_again_when_the_site_was(buil
         assert commands._in_one_file(OPTIONS, "pdf", make) == 0
     version = address.address()[1].removeprefix("v")
     assert calls == [f"transformers-taken-apart-{version}.pdf"] * 2
+
+
+def test_both_commands_find_what_makes_their_file(monkeypatch):
+    found = []
+    monkeypatch.setattr(commands, "_in_one_file", lambda options, kind, make: found.append((kind, make)) or 0)
+    assert commands.pdf(OPTIONS) == commands.epub(OPTIONS) == 0
+    assert found == [("pdf", printing.make_pdf), ("epub", epub.make_epub)]
 
 
 def test_what_failed_is_made_again(build):

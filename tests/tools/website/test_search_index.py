@@ -19,7 +19,8 @@ PAGE = '''<html><body><nav><section id="nav"><h1>Not this</h1></section></nav><a
 </pre></div></div><figure><img alt="hidden"><figcaption><p>Fig. 1 A tree.</p></figcaption></figure>
 <script>let attn = 1</script></div></div>
 <section id="deeper"><h3>Deeper</h3><p>Own text.</p><p>→ Chapter 08: There. Also in 09.</p></section>
-<p>After all.</p></section>
+<p>After all.</p>
+<details><summary><p>Show code</p><p>Hide code</p></summary><p>Folded.</p></details></section>
 <div class="highlight"><pre><span class="linenos">1</span><span class="sd">"""A docstring."""</span>
 <span class="n">answer</span></pre></div>
 </section></article></body></html>'''
@@ -31,7 +32,7 @@ def test_the_sections_of_a_page():
     assert first.text == "Words & probabilities. Next line. A docstring."
     assert first.code == "answer"
     assert (beam.anchor, beam.title) == ("beam-search", "Beam search")
-    assert beam.text == "Keeps B hypotheses. four beams beat one. Fig. 1 A tree. After all."
+    assert beam.text == "Keeps B hypotheses. four beams beat one. Fig. 1 A tree. After all. Folded."
     assert beam.code == "beam_search num_beams BytePair Byte Pair"
     assert (deeper.anchor, deeper.text) == ("deeper", "Own text.")
 
