@@ -251,10 +251,20 @@ def test_scores_of_answers_count_silence_apart(folder):
 @pytest.mark.parametrize("name", TASKS)
 def test_what_is_shipped_is_small_and_a_model_of_the_library(name):
     shipped = resources._WEIGHTS_FOLDER / name
-    assert sorted(path.name for path in shipped.iterdir()) == OF_ADAPTER
+    more = {"seeds.json"} if name == "answer-finder" else set()
+    assert {path.name for path in shipped.iterdir()} == {*OF_ADAPTER, *more}
     assert sum(path.stat().st_size for path in shipped.iterdir()) < 550_000
     config = transformers.AutoConfig.from_pretrained(resources.checkpoint(name))
     assert config.architectures == [TASKS[name].model_class]
+
+
+def test_the_seeds_of_the_answers_hold_what_is_shipped():
+    folder = resources._WEIGHTS_FOLDER / "answer-finder"
+    runs, shipped = (json.loads((folder / f"{name}.json").read_text("utf-8")) for name in ("seeds", "run"))
+    kinds = [(run["questions about parameters"], run["seed"]) for run in runs]
+    assert kinds == [(kind, seed) for seed in range(3) for kind in ("with", "without")]
+    assert runs[0]["test"] == pytest.approx(shipped["figures"]["this model"]["f1"], abs=1e-4)
+    assert runs[0]["validation"] == pytest.approx(shipped["evaluations"][-1]["f1"], abs=1e-4)
 
 
 @pytest.mark.slow
