@@ -171,6 +171,7 @@ def test_parts_of_a_sharded_model_can_be_called_in_an_evaluation(one_process_gro
     fully_shard(sharded, reshard_after_forward=reshard)
     batch = next(iter(make_batches()))
     accelerator = SimpleNamespace(
+        is_fsdp2=True,
         unwrap_model=lambda model, keep_torch_compile: model,
         state=SimpleNamespace(fsdp_plugin=SimpleNamespace(reshard_after_forward=reshard)),
     )
