@@ -33,7 +33,7 @@ STARTS = 3  # times that a kernel may try to start
 ROOM = 3 << 30  # bytes of memory for each notebook that runs beside another
 KERNEL_STARTUP = ROOT / "tools" / "kernel_startup"
 STEP_PROGRAM = ROOT / "tools" / "training_step.py"
-# glibc keeps the memory of large tensors, too: taking it anew from the system costs a training up to a third.
+# glibc keeps the memory of large tensors, too, and does not take it anew from the system for each.
 ALLOCATION = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 HARVEST = "from chapters_src.data import docstrings, summaries; summaries.load(); docstrings.load()"
 
