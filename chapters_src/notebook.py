@@ -1,8 +1,8 @@
 """What the first cell of every chapter calls, and how a chapter states a result.
 
-`setup("03")` makes a run repeatable and says on one line what it runs with. `claim(condition, sentence)` is
-how this book says "this beats that": the sentence is printed because its condition was computed and held, not
-because somebody typed it. Every chapter uses both, from chapter 01 on.
+`device, SEED = setup("03")` makes a run repeatable and says on one line what it runs with. `claim(condition,
+sentence)` is how this book says "this beats that": the sentence is printed because its condition was computed
+and held, not because somebody typed it. Every chapter uses both, from chapter 01 on.
 """
 
 import os
@@ -38,13 +38,15 @@ _RESULTS_DEPEND_ON = (
     "umap-learn",
 )
 _MEASURED_HERE = "measured on this computer"  # Why a claim about time may come out otherwise.
+_SEEDS_PER_BOOK = 1000  # Notebooks add less than this to SEED, so no two books share a seed.
+_LAST_BOOK = 2_000_000  # Then every seed is below 2**31, which is what the libraries accept.
 
 
 class ClaimFailed(AssertionError):
     """A claim did not hold where it has to, as `claim` says."""
 
 
-def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
+def setup(chapter: str, threads: int = 1) -> "tuple[torch.device, int]":
     """Prepare a notebook: offline with embedded resources, seeds, threads, the plot style, a banner.
 
     Call it in the first cell, before anything imports numpy, transformers or datasets. PyTorch and what uses
@@ -53,24 +55,30 @@ def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
     algebra of NumPy and SciPy, and with it scikit-learn's, gets one: its matrices here are small, and more
     threads mostly wait.
 
+    The environment variable `BOOK_SEED` is the number of the book, 0 for the published one. It seeds the
+    generators of `random`, NumPy and PyTorch; every other generator and every training of a notebook takes
+    the returned seed, or that plus a small number. So another `BOOK_SEED` repeats the book with other draws.
+
     Args:
         chapter: number of the chapter as in its file name, such as "03", or the title of another page.
-        seed: for `random`, NumPy and PyTorch, at least 0 and below 2**32.
         threads: of all libraries; a chapter that trains the encoder for more than a minute takes 2. With
             smaller models the second thread mostly waits.
 
     Returns:
-        The device to compute on: what the environment variable `BOOK_DEVICE` names ("cpu", "cuda" or "mps").
-        Without it the graphics card if PyTorch finds one, else the processor; always the processor where a
-        page of the book is made, and where a launcher such as `accelerate launch --cpu` asks for it. Where a
-        launcher has started several processes, each gets a graphics card of its own.
+        device: what to compute on, which is what the environment variable `BOOK_DEVICE` names ("cpu", "cuda"
+            or "mps"). Without it the graphics card if PyTorch finds one, else the processor; always the
+            processor where a page of the book is made, and where a launcher such as `accelerate launch
+            --cpu` asks for it. Where a launcher has started several processes, each gets a graphics card of
+            its own.
+        seed: 1000 times `BOOK_SEED`, so 0 in the published book.
 
     Raises:
         RuntimeError: embedded resources are chosen, but huggingface_hub is imported already and would use
             the network; or PyTorch does not find the device that `BOOK_DEVICE` names.
         resources.ResourceError: `BOOK_RESOURCES` has an unknown value.
-        ValueError: `BOOK_DEVICE` has an unknown value.
+        ValueError: `BOOK_DEVICE` has an unknown value, or `BOOK_SEED` is no whole number from 0 to 2,000,000.
     """
+    seed = _SEEDS_PER_BOOK * _book_seed()
     _set_environment(threads)
     import numpy as np
     import torch
@@ -88,8 +96,20 @@ def setup(chapter: str, seed: int = 0, threads: int = 1) -> "torch.device":
     title = f"Chapter {chapter}" if chapter.isdigit() else chapter
     versions = (f"{package} {metadata.version(package)}" for package in ("torch", "transformers"))
     count = "1 thread" if threads == 1 else f"{threads} threads"
-    print(title, f"{resources.choice()} resources", device, count, *versions, sep=" · ")
-    return device
+    other_book = [f"BOOK_SEED {_book_seed()}"] if seed else []
+    print(title, f"{resources.choice()} resources", device, count, *other_book, *versions, sep=" · ")
+    return device, seed
+
+
+def _book_seed() -> int:
+    """Return which book to draw: 0 is the published one."""
+    chosen = os.environ.get("BOOK_SEED") or "0"
+    if not re.fullmatch("[0-9]{1,7}", chosen) or int(chosen) > _LAST_BOOK:
+        raise ValueError(
+            f"BOOK_SEED is {chosen!r}; it can be a whole number from 0 (the published book) to {_LAST_BOOK}, "
+            "or not set."
+        )
+    return int(chosen)
 
 
 def _device() -> "torch.device":
@@ -143,22 +163,25 @@ def _makes_a_page() -> bool:
     return os.environ.get("BOOK_BUILD") == "1"
 
 
-def claim(condition: object, sentence: str, *, timing: bool = False) -> None:
+def claim(condition: object, sentence: str, *, timing: bool = False, deterministic: bool = False) -> None:
     """State a result: print the sentence if its condition holds.
 
     A false claim stops the run where it has to hold: with embedded resources and the versions that
-    `requirements.txt` pins, on a processor. Elsewhere it prints that here it came out otherwise, and why it
-    may. What depends on measured time may come out otherwise on any computer, so a false claim about it stops
-    the run only where the book is tested: in CI, which sets the environment variable `CI`.
+    `requirements.txt` pins, on a processor, in the published book (`BOOK_SEED` is 0). Elsewhere it prints
+    that here it came out otherwise, and why it may. What depends on measured time may come out otherwise on
+    any computer, so a false claim about it stops the run only where the book is tested: in CI, which sets the
+    environment variable `CI`.
 
     Args:
         condition: True or False; also NumPy's boolean, or a boolean array or tensor without dimensions.
         sentence: what the condition says, in words, such as "fine-tuning beats frozen features".
         timing: the condition depends on measured time. Such a claim stands in a cell with the tag `timing`.
+        deterministic: the condition depends on no random draw, only on shipped weights, say, or on counts.
+            Then another `BOOK_SEED` excuses nothing, and `make seeds` checks that the cell prints the same.
 
     Raises:
         ClaimFailed: the condition is false, with embedded resources and the pinned versions on a processor;
-            for a claim about measured time: and in CI.
+            for a claim about measured time: and in CI; for one that depends on a draw: and `BOOK_SEED` is 0.
         TypeError: the condition is not one truth value.
         ValueError: the sentence is empty.
     """
@@ -166,7 +189,7 @@ def claim(condition: object, sentence: str, *, timing: bool = False) -> None:
         raise ValueError(f"a claim needs a sentence that says what holds, not {sentence!r}")
     if _truth(condition):
         print(f"✓ {sentence}")
-    elif reason := _why_results_may_differ(timing):
+    elif reason := _why_results_may_differ(timing, deterministic):
         print(f"✗ here it came out otherwise ({reason}): {sentence}")
     else:
         raise ClaimFailed(f"this did not hold: {sentence}")
@@ -184,10 +207,12 @@ def _truth(condition: object) -> bool:
     )
 
 
-def _why_results_may_differ(timing: bool) -> str:
+def _why_results_may_differ(timing: bool, deterministic: bool) -> str:
     """Say in a few words why results may differ from the book's; empty where they must not."""
     if timing and os.environ.get("CI", "").lower() in ("", "0", "false", "no"):
         return _MEASURED_HERE
+    if (number := _book_seed()) and not deterministic:
+        return f"BOOK_SEED is {number}, the book has 0"
     if resources.choice() == "full":
         return "full resources"
     if (device := os.environ.get("BOOK_DEVICE", "cpu")) != "cpu":

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import torch
 
-from chapters_src import notebook
+from chapters_src import notebook, training
 from chapters_src.notebook import ClaimFailed, claim
 
 ROOT = Path(__file__).parent.parent
@@ -42,7 +42,7 @@ OBSERVE = """
     from chapters_src.notebook import setup
     assert not {"numpy", "torch", "transformers"} & set(sys.modules), "too late to say how many threads"
 
-    device = setup("03")
+    device, SEED = setup("03")
     import huggingface_hub.constants, huggingface_hub.utils, matplotlib, numpy, torch
     from chapters_src import plots
     numbers = [random.random(), float(numpy.random.rand()), float(torch.rand(()))]
@@ -55,6 +55,7 @@ OBSERVE = """
         "arrow": pyarrow.cpu_count(),
         "numba": numba.get_num_threads(),
         "device": str(device),
+        "seed": SEED,
         "is_device": isinstance(device, torch.device),
         "cuda": torch.cuda.is_available(),
         "offline": huggingface_hub.constants.HF_HUB_OFFLINE,
@@ -63,7 +64,8 @@ OBSERVE = """
         "styled": matplotlib.rcParams["axes.facecolor"] == plots.PANEL,
         "transformers": "transformers" in sys.modules,
     }))
-    setup("How to read an attention view", seed=1, threads=2)
+    os.environ["BOOK_SEED"] = "2"
+    assert setup("How to read an attention view", threads=2) == (device, 2000)
     assert torch.get_num_threads() == 2
     print([random.random(), float(numpy.random.rand()), float(torch.rand(()))])
     import sklearn.linear_model, threadpoolctl
@@ -91,7 +93,7 @@ def test_the_banner_is_one_line_that_says_what_runs(two_runs, observed):
     versions = f"torch {metadata.version('torch')} · transformers {metadata.version('transformers')}"
     assert banner == f"Chapter 03 · embedded resources · {observed['device']} · 1 thread · {versions}"
     assert second.startswith("How to read an attention view · embedded")
-    assert "· 2 threads ·" in second
+    assert f"· 2 threads · BOOK_SEED 2 · {versions}" in second
 
 
 def test_two_runs_print_the_same_and_another_seed_does_not(two_runs, observed):
@@ -109,7 +111,26 @@ def test_seeds_are_those_of_the_three_libraries(observed):
         np.random.RandomState(0).rand(),
         torch.rand((), generator=torch.Generator().manual_seed(0)).item(),
     ]
-    assert observed["numbers"] == expected
+    assert observed["numbers"] == expected and observed["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(None, 0), ("", 0), ("0", 0), ("7", 7), ("2000000", 2_000_000)]
+)
+def test_the_book_has_a_number(value, expected, monkeypatch):
+    monkeypatch.delenv("BOOK_SEED", raising=False)
+    if value is not None:
+        monkeypatch.setenv("BOOK_SEED", value)
+    assert notebook._book_seed() == expected
+    last_seed = notebook._SEEDS_PER_BOOK * (expected + 1) - 1
+    training.Settings(learning_rate=1e-3, max_steps=1, seed=last_seed)  # which refuses what is too large
+
+
+@pytest.mark.parametrize("value", ["-1", "1.5", "two", " 1", "٣", "2000001", "1" * 5000])
+def test_another_number_is_refused_with_the_way_out(value, monkeypatch):
+    monkeypatch.setenv("BOOK_SEED", value)
+    with pytest.raises(ValueError, match=f"BOOK_SEED is '{value}'; .* from 0 .*2000000, or not set"):
+        notebook.setup("03")
 
 
 def test_embedded_is_offline_on_one_thread_and_styled(observed):
@@ -257,7 +278,7 @@ def test_a_rendered_page_has_no_progress_bars():
 def pinned(monkeypatch):
     """Pin exactly what is installed, with embedded resources on a processor: claims have to hold."""
     pins = {name: metadata.version(name).split("+")[0] for name in notebook._RESULTS_DEPEND_ON}
-    for variable in ("BOOK_RESOURCES", "BOOK_DEVICE", "CI"):
+    for variable in ("BOOK_RESOURCES", "BOOK_DEVICE", "BOOK_SEED", "CI"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(notebook, "_pinned_versions", lambda folder: pins)
     return pins
@@ -325,6 +346,22 @@ def test_on_a_graphics_card_it_only_reports(pinned, monkeypatch, capsys):
     monkeypatch.setenv("BOOK_DEVICE", "cuda")
     claim(False, "two is more than three")
     assert "otherwise (computed on cuda, the book on a processor): two is" in capsys.readouterr().out
+
+
+def test_at_another_seed_it_only_reports(pinned, monkeypatch, capsys):
+    monkeypatch.setenv("BOOK_SEED", "2")
+    claim(False, "two is more than three")
+    expected = "✗ here it came out otherwise (BOOK_SEED is 2, the book has 0): two is more than three\n"
+    assert capsys.readouterr().out == expected
+
+
+def test_a_seed_excuses_no_deterministic_claim(pinned, monkeypatch, capsys):
+    monkeypatch.setenv("BOOK_SEED", "2")
+    with pytest.raises(ClaimFailed):
+        claim(False, "two is more than three", deterministic=True)
+    monkeypatch.setenv("BOOK_DEVICE", "cuda")
+    claim(False, "two is more than three", deterministic=True)
+    assert "computed on cuda" in capsys.readouterr().out
 
 
 def test_a_true_claim_about_time_prints_its_sentence(pinned, capsys):

@@ -22,6 +22,7 @@ COMMANDS = {
     "new": "make the skeleton of a chapter: python tools/book.py new 12_language_model",
     "lint": "check style and spelling only",
     "bench": "measure speed beside peers and write benchmarks/results.md",
+    "seeds": "execute the notebooks at three other seeds and write benchmarks/seeds.csv",
     "pins": "compile requirements.txt from the ranges in pyproject.toml",
     "stamp": "write the address, the version and the list of notebooks wherever they stand",
     "set-address": "take the repository's address from the git remote origin, then stamp",
@@ -83,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="CHAPTER",
-        help="with book: execute such as 05",
+        help="with book or seeds: execute such as 05",
     )
     result.add_argument("--here", action="store_true", help="use the Python that runs this, install nothing")
     result.add_argument(
@@ -98,8 +99,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     options = result.parse_args(arguments)
     if options.name and options.command != "new":
         result.error(f"{options.command} takes no name: {options.name!r}")
-    if options.only and options.command != "book":
-        result.error("--only goes with book")
+    if options.only and options.command not in ("book", "seeds"):
+        result.error("--only goes with book and seeds")
     return options
 
 

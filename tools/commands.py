@@ -14,6 +14,7 @@ import colab
 import environment
 import execute
 import processes
+import seeds as counting
 import skeleton
 from paths import BUILD, HTML, NOTEBOOKS, ROOT, notebooks
 from website import formulas, render, vendor
@@ -136,6 +137,18 @@ def serve(options: Namespace) -> int:
 def bench(options: Namespace) -> int:
     """Measure speed beside peers; the run writes benchmarks/results.md."""
     return processes.call([sys.executable, str(ROOT / "benchmarks" / "run.py")], cwd=ROOT, env=_environment())
+
+
+def seeds(options: Namespace) -> int:
+    """Execute the notebooks at other seeds; the counts go to benchmarks/seeds.csv."""
+    try:
+        problems = counting.count(requirements(options), options.only, say=_say)
+    except (counting.NotPublished, execute.NotebookFailed, execute.UnknownNotebook) as failed:
+        raise Failure(str(failed)) from failed
+    _say(f"\nthe table: {counting.TABLE.relative_to(ROOT)}")
+    if problems:
+        raise Failure("\n".join(problems))
+    return 0
 
 
 def lab(options: Namespace) -> int:

@@ -77,18 +77,12 @@ def execute_changed(
         UnknownNotebook: there is none with one of the beginnings.
         NotebookFailed: if any raised an error. The others are finished and kept first.
     """
+    selected = chosen(only)
     folder.mkdir(parents=True, exist_ok=True)
     everything = notebooks()
-    chosen = [n for n in everything if not only or n.name.startswith(tuple(only))]
-    for beginning in only:
-        if not any(notebook.name.startswith(beginning) for notebook in chosen):
-            names = ", ".join(notebook.stem for notebook in everything)
-            raise UnknownNotebook(f"no notebook begins with {beginning!r}; there are {names}")
     _forget_removed(folder, {notebook.stem for notebook in everything})
-    keys = {notebook: inputs.key(notebook, requirements) for notebook in chosen}
-    stale = [
-        n for n in keys if (record(n, folder) or {}).get("key") != keys[n] or not (folder / n.name).exists()
-    ]
+    keys = {notebook: inputs.key(notebook, requirements) for notebook in selected}
+    stale = [notebook for notebook, key in keys.items() if not _has_key(notebook, key, folder)]
     for notebook in keys.keys() - set(stale):
         _refresh_prose(notebook, folder / notebook.name)
     if not stale:
@@ -102,6 +96,29 @@ def execute_changed(
     if failures:
         raise NotebookFailed("\n".join(failures))
     return sorted(notebook.stem for notebook in stale)
+
+
+def chosen(only: Collection[str] = ()) -> list[Path]:
+    """Return the notebooks whose names begin with one of `only`, or all if it is empty.
+
+    Raises:
+        UnknownNotebook: there is none with one of the beginnings.
+    """
+    everything = notebooks()
+    for beginning in only:
+        if not any(notebook.name.startswith(beginning) for notebook in everything):
+            names = ", ".join(notebook.stem for notebook in everything)
+            raise UnknownNotebook(f"no notebook begins with {beginning!r}; there are {names}")
+    return [notebook for notebook in everything if not only or notebook.name.startswith(tuple(only))]
+
+
+def is_current(notebook: Path, requirements: Path, folder: Path = EXECUTED) -> bool:
+    """Whether the executed copy in a folder is of today's code, data, versions and choices."""
+    return _has_key(notebook, inputs.key(notebook, requirements), folder)
+
+
+def _has_key(notebook: Path, key: str, folder: Path) -> bool:
+    return (record(notebook, folder) or {}).get("key") == key and (folder / notebook.name).exists()
 
 
 def _refresh_prose(notebook: Path, executed: Path) -> None:
@@ -131,7 +148,7 @@ def _harvest_once(chosen: Iterable[Path], say: Callable) -> None:
 
 def num_threads(notebook: Path) -> int:
     """How many threads a notebook asks for in its call of `setup`."""
-    asked = re.search(r"device = setup\([^)]*threads=(\d+)", notebook.read_text(encoding="utf-8"))
+    asked = re.search(r"device, SEED = setup\([^)]*threads=(\d+)", notebook.read_text(encoding="utf-8"))
     return int(asked[1]) if asked else 1
 
 
@@ -304,18 +321,23 @@ def _group_of_its_own() -> dict:
 
 
 def text_outputs(executed: Path) -> list[list[str]]:
-    """The text that each code cell printed or returned, cells with the tag `timing` left out.
+    """The text that each code cell printed or returned, cells with the tag `timing` left out."""
+    return [
+        texts_of(cell)
+        for cell in nbformat.read(executed, 4).cells
+        if cell.cell_type == "code" and "timing" not in cell.metadata.get("tags", [])
+    ]
 
-    What a cell printed is one text, in however many parts the kernel sent it. BertViz draws a new random
+
+def texts_of(cell: nbformat.NotebookNode) -> list[str]:
+    """The text that a code cell printed or returned.
+
+    What it printed is one text, in however many parts the kernel sent it. BertViz draws a new random
     identifier for each view; it is made the same everywhere.
     """
-    outputs = []
-    for cell in nbformat.read(executed, 4).cells:
-        if cell.cell_type == "code" and "timing" not in cell.metadata.get("tags", []):
-            printed = "".join(output["text"] for output in cell.outputs if output["output_type"] == "stream")
-            texts = [text for output in cell.outputs for text in _texts(output)]
-            outputs.append([_normal(text) for text in [printed, *texts] if text])
-    return outputs
+    printed = "".join(output["text"] for output in cell.outputs if output["output_type"] == "stream")
+    texts = [text for output in cell.outputs for text in _texts(output)]
+    return [_normal(text) for text in [printed, *texts] if text]
 
 
 def _texts(output: dict) -> Iterable[str]:

@@ -2,7 +2,7 @@
 
 It depends on its own code (not on its prose), on the modules of the helper package that it imports, directly
 or through others, with their data files, on the pinned versions, on Python and the build of PyTorch, and on
-the chosen resources and device.
+the chosen resources, device and seed.
 """
 
 import ast
@@ -20,8 +20,8 @@ import nbformat
 import environment
 from paths import PACKAGE
 
-VARIABLES = ("BOOK_RESOURCES", "BOOK_DEVICE")  # of the environment, each part of the key
-DEFAULTS = ("embedded", "cpu")
+VARIABLES = ("BOOK_RESOURCES", "BOOK_DEVICE", "BOOK_SEED")  # of the environment, each part of the key
+DEFAULTS = ("embedded", "cpu", "0")
 KNOWS_ALL_DATA = "resources.py"  # names every data set and model: mentioning one there is no use of it
 
 

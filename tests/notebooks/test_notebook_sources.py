@@ -2,10 +2,13 @@
 
 import ast
 import importlib.util
+import inspect
+import itertools
 import json
 import re
 import subprocess
 import sys
+from dataclasses import is_dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -15,7 +18,7 @@ import yaml
 
 import address
 import environment
-from paths import ROOT, notebooks
+from paths import PACKAGE, ROOT, notebooks
 from website.render import TIME_MARK
 
 NOTEBOOKS = notebooks()
@@ -207,7 +210,7 @@ def test_first_code_cell_is_the_set_up(path):
     assert "find_spec" in code and '"--no-deps"' in code
     assert f'"git+{repository}@{tag}"' in code
     assert not re.search(r'["\'](?:torch|numpy)\b', code), "Colab's own PyTorch and NumPy stay"
-    assert re.search(r'^device = setup\("[^"]+"(?:, threads=\d)?\)$', code, re.MULTILINE)
+    assert re.search(r'^device, SEED = setup\("[^"]+"(?:, threads=\d)?\)$', code, re.MULTILINE)
     if path in CHAPTERS:
         assert f'setup("{path.name[:2]}"' in code
 
@@ -221,7 +224,7 @@ def sources(path: Path) -> dict[str, str]:
 def test_set_up_cells_differ_only_in_what_they_install_and_in_their_last_line():
     texts = {path.stem: cells(path, "code")[0].source for path in NOTEBOOKS}
     texts = {name: re.sub(r"(?ms)^sources = \{.*?^\}", "", text) for name, text in texts.items()}
-    texts = {name: re.sub(r"device = setup\(.+\)\s*$", "", text) for name, text in texts.items()}
+    texts = {name: re.sub(r"device, SEED = setup\(.+\)\s*$", "", text) for name, text in texts.items()}
     others = {name for name, text in texts.items() if text != texts["03_tokenization"]}
     assert others == set(), "compare with the set-up cell of chapter 03"
 
@@ -355,6 +358,169 @@ def test_code_is_python(path):
     """No magics or shell lines: they run in notebooks only, and no linter reads them."""
     for cell in cells(path, "code"):
         ast.parse(cell.source)
+
+
+def half_deterministic(cell: nbformat.NotebookNode) -> bool:
+    """Whether only some of a cell's claims are deterministic, or those of a cell that looks at a clock."""
+    calls = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
+    claims = [call for call in calls if ast.unparse(call.func) == "claim"]
+    kinds = {any(ast.unparse(k) == "deterministic=True" for k in claim.keywords) for claim in claims}
+    return len(kinds) > 1 or (kinds == {True} and "timing" in cell.metadata.get("tags", []))
+
+
+@every_notebook
+def test_all_claims_of_a_cell_are_deterministic_or_none_is(path):
+    assert [cell.id for cell in cells(path, "code") if half_deterministic(cell)] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "tags", "expected"),
+    [
+        ("claim(a, 'a')\nclaim(b, 'b', deterministic=True)", [], True),
+        ("claim(a, 'a', timing=True, deterministic=True)", ["timing"], True),
+        ("for a in b:\n    claim(a, 'a', deterministic=True)", [], False),
+        ("claim(a, 'a')\nclaim(b, 'b', timing=True)", ["timing"], False),
+    ],
+)
+def test_cells_with_claims_of_both_kinds_are_found(source, tags, expected):
+    assert half_deterministic(nbformat.v4.new_code_cell(source, metadata={"tags": tags})) == expected
+
+
+# --- One seed for the whole book.
+
+SEEDED = {
+    "manual_seed",
+    "default_rng",
+    "Random",
+    "RandomState",
+    "seed",
+    "set_seed",
+}  # by their first argument
+SEEDS = {"seed", "random_state", "data_seed"}  # arguments and variables
+
+
+def literal_seeds(source: str, functions: dict[str, inspect.Signature]) -> list[str]:
+    """Every seed that does not come from SEED: written as a number, left out, or left at its default.
+
+    Args:
+        source: the code of a notebook.
+        functions: the signatures of what it takes from the package, by the names that it uses.
+    """
+    nodes = list(ast.walk(ast.parse(source)))
+    own = {node.name: node.args for node in nodes if isinstance(node, ast.FunctionDef)}
+    seeded_later = [n.value for n in nodes if isinstance(n, ast.Attribute) and n.attr == "manual_seed"]
+    given, wrong = [], []
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in SEEDS:
+                given.append(value)
+            case ast.For(target=ast.Name(id=name), iter=values) if name in SEEDS:
+                given.append(values)
+            case ast.comprehension(target=ast.Name(id=name), iter=values) if name in SEEDS:
+                given.append(values)
+            case ast.Dict(keys=keys, values=values):
+                named = zip(keys, values, strict=True)
+                given += [
+                    value for key, value in named if isinstance(key, ast.Constant) and key.value in SEEDS
+                ]
+            case ast.arguments(args=names, defaults=values):
+                named = zip(names[len(names) - len(values) :], values, strict=True)
+                given += [value for name, value in named if name.arg in SEEDS]
+            case ast.Call(func=function, args=values, keywords=keywords):
+                name = ast.unparse(function)
+                last = name.split(".")[-1]
+                by_name = [keyword.value for keyword in keywords if keyword.arg in SEEDS]
+                by_place = values[:1] if last in SEEDED else []
+                if last in own:
+                    alone = itertools.takewhile(lambda value: not isinstance(value, ast.Starred), values)
+                    named = zip(own[last].args, alone, strict=False)
+                    by_place = [value for name, value in named if name.arg in SEEDS]
+                given += by_name + by_place
+                never = last in SEEDED and not by_name + by_place
+                never |= last == "Generator" and node not in seeded_later
+                wanted = [p for p in functions.get(name, inspect.Signature()).parameters if p in SEEDS]
+                if never or (wanted and not by_name):
+                    wrong.append(ast.unparse(node))
+    names = (
+        (ast.unparse(value), {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}) for value in given
+    )
+    return wrong + [text for text, used in names if not used & {"SEED", *SEEDS}]
+
+
+def of_the_package(source: str) -> dict[str, inspect.Signature]:
+    """The signatures of what a notebook imports from the package; data sets have seeds of their own."""
+    found = {}
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ImportFrom) or node.module.split(".")[0] != "chapters_src":
+            continue
+        for alias in node.names:
+            parent, name = importlib.import_module(node.module), alias.asname or alias.name
+            if not hasattr(parent, alias.name):
+                importlib.import_module(f"{node.module}.{alias.name}")
+            thing = getattr(parent, alias.name)
+            parts = {f"{name}.{k}": v for k, v in vars(thing).items()} if inspect.ismodule(thing) else {}
+            found |= {
+                k: v for k, v in {name: thing, **parts}.items() if inspect.isfunction(v) or is_settings(v)
+            }
+    return {
+        k: inspect.signature(v)
+        for k, v in found.items()
+        if not v.__module__.startswith(f"{PACKAGE.name}.data")
+    }
+
+
+def is_settings(thing: object) -> bool:
+    return inspect.isclass(thing) and is_dataclass(thing)
+
+
+@every_notebook
+def test_every_seed_comes_from_the_books_seed(path):
+    source = "\n".join(cell.source for cell in cells(path, "code"))
+    assert literal_seeds(source, of_the_package(source)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [
+        ("torch.manual_seed(0)", ["0"]),
+        ("rng = np.random.default_rng([0, epoch])", ["[0, epoch]"]),
+        ("random.Random(len(texts)).shuffle(texts)", ["len(texts)"]),
+        ("rng = np.random.default_rng()", ["np.random.default_rng()"]),
+        ("draw(generator=torch.Generator())", ["torch.Generator()"]),
+        ("g = torch.Generator(device).manual_seed(3)", ["3"]),
+        ("points = UMAP(random_state=0).fit_transform(x)", ["0"]),
+        ("options = {'seed': 42, 'epochs': 3}", ["42"]),
+        ("for seed in range(3):\n    torch.manual_seed(seed)", ["range(3)"]),
+        ("runs = [fit(seed) for seed in (0, 1)]", ["(0, 1)"]),
+        ("seed = 2 * len(samples)\nwrite(seed=seed)", ["2 * len(samples)"]),
+        ("def new_model(width, seed=0):\n    set_seed(seed)", ["0"]),
+        ("def new_model(width, seed=SEED):\n    set_seed(seed)\nnew_model(64, 1)", ["1"]),
+        ("bootstrap_interval(np.mean, x)", ["bootstrap_interval(np.mean, x)"]),
+        ("training.Settings(max_steps=5, **same)", ["training.Settings(max_steps=5, **same)"]),
+        ("bootstrap_interval(np.mean, x, seed=1)", ["1"]),
+    ],
+)
+def test_literal_seeds_are_found(source, wrong):
+    imports = "from chapters_src import training\nfrom chapters_src.evaluation import bootstrap_interval\n"
+    assert literal_seeds(source, of_the_package(imports)) == wrong
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "g = torch.Generator(device).manual_seed(SEED + 13)",
+        "rng = np.random.default_rng([SEED, epoch])",
+        "for seed in range(SEED, SEED + 3):\n    torch.manual_seed(seed)",
+        "def fit(data, seed=SEED):\n    torch.manual_seed(seed)\nfit(x, SEED + 1)\nfit(x)",
+        "bootstrap_interval(np.mean, x, seed=SEED)",
+        "def fit(x, y, seed, epochs):\n    torch.manual_seed(seed)\nfit(*pair, seed, epochs)",
+        "pairs = english_german.load(100)",
+    ],
+)
+def test_seeds_from_the_books_seed_are_right(source):
+    imports = "from chapters_src.evaluation import bootstrap_interval\n"
+    imports += "from chapters_src.data import english_german"
+    assert literal_seeds(source, of_the_package(imports)) == []
 
 
 # --- Links.

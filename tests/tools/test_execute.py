@@ -18,10 +18,10 @@ import inputs
 import measure_run
 
 PROGRAMS = {
-    "01": 'device = setup("01")',
-    "02": 'device = setup("02", threads=2)',
-    "03": 'device = setup("03")',
-    "04": 'device = setup("04")',
+    "01": 'device, SEED = setup("01")',
+    "02": 'device, SEED = setup("02", threads=2)',
+    "03": 'device, SEED = setup("03")',
+    "04": 'device, SEED = setup("04")',
 }
 
 

@@ -173,7 +173,10 @@ def test_key_does_not_depend_on_time_or_place(small, tmp_path):
     assert Inputs(tmp_path / "another" / "clone").key() == before
 
 
-@pytest.mark.parametrize(("name", "value"), [("BOOK_RESOURCES", "full"), ("BOOK_DEVICE", "cuda")])
+CHOICES = [("BOOK_RESOURCES", "full"), ("BOOK_DEVICE", "cuda"), ("BOOK_SEED", "1")]
+
+
+@pytest.mark.parametrize(("name", "value"), CHOICES)
 def test_key_changes_with_a_choice(small, monkeypatch, name, value):
     before = small.key()
     monkeypatch.setenv(name, value)
@@ -184,6 +187,7 @@ def test_key_is_that_of_the_default_where_it_is_chosen_in_words(small, monkeypat
     before = small.key()
     monkeypatch.setenv("BOOK_RESOURCES", "embedded")
     monkeypatch.setenv("BOOK_DEVICE", "cpu")
+    monkeypatch.setenv("BOOK_SEED", "0")
     assert small.key() == before
 
 

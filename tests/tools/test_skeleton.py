@@ -29,7 +29,7 @@ def test_a_skeleton_has_what_all_chapters_share(book):
     assert notebook.metadata == other.metadata
     assert notebook.cells[0].source.startswith("# 99 A new chapter\n")
     same = [re.sub(r'setup\("\d\d".*\)', "setup()", nb.cells[1].source) for nb in (notebook, other)]
-    assert same[0] == same[1] and 'device = setup("99")' in notebook.cells[1].source
+    assert same[0] == same[1] and 'device, SEED = setup("99")' in notebook.cells[1].source
     assert notebook.cells[1].metadata == other.cells[1].metadata
     assert any("index.md" in sentence for sentence in left)
 

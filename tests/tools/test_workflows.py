@@ -112,6 +112,7 @@ def test_every_week_everything_runs_that_a_change_leaves_out():
         "bash .ci/run test ARGS=--newest",
         "python tools/book.py test-colab",
     } <= {*runs}
+    assert runs.index("python tools/book.py book") < runs.index("python tools/book.py seeds")
     assert any("pip-audit" in run for run in runs)
 
 

@@ -21,6 +21,7 @@ EXECUTED = new_notebook(
     cells=[
         new_markdown_cell("# 03 Tokenization\n\n## Bytes"),
         printed("seven\n✓ a | b is *less* than c\n✓ and so is d\n"),
+        printed("✓ one is odd\n", "claim(1 % 2 == 1, 'one is odd', deterministic=True)"),
         new_markdown_cell("## Exercises"),
         printed("✓ twice as fast\n", tags=["timing"]),
         printed("✓ it holds\n", "# @title Solution 3.2\nclaim(True, 'it holds')"),
@@ -31,17 +32,19 @@ EXECUTED = new_notebook(
 
 def test_a_claim_has_its_sentence_section_and_kind():
     bytes_, exercises = Section("Bytes", "bytes"), Section("Exercises", "exercises")
+    first, second, timed, solution = (EXECUTED.cells[i].id for i in (1, 2, 4, 5))
     assert list(claims_of(EXECUTED)) == [
-        ("a | b is *less* than c", bytes_, "", False, ""),
-        ("and so is d", bytes_, "", False, ""),
-        ("twice as fast", exercises, "", True, ""),
-        ("it holds", exercises, "3.2", False, ""),
+        ("a | b is *less* than c", bytes_, "", False, "", first, False),
+        ("and so is d", bytes_, "", False, "", first, False),
+        ("one is odd", bytes_, "", False, "", second, True),
+        ("twice as fast", exercises, "", True, "", timed, False),
+        ("it holds", exercises, "3.2", False, "", solution, False),
     ]
 
 
 @pytest.mark.parametrize("holds", [True, False])
 def test_what_claim_prints_is_read(holds, capsys, monkeypatch):
-    monkeypatch.setattr(package, "_why_results_may_differ", lambda timing: "numpy 1.0, the book has 2.0")
+    monkeypatch.setattr(package, "_why_results_may_differ", lambda *_: "numpy 1.0, the book has 2.0")
     package.claim(holds, "one (of two) beats: the other")
     (found,) = claims_of(new_notebook(cells=[printed(capsys.readouterr().out)]))
     assert found.sentence == "one (of two) beats: the other"
@@ -53,28 +56,32 @@ def book(tmp_path, monkeypatch) -> None:
     """Two notebooks, of which one was executed."""
     nbformat.write(EXECUTED, tmp_path / "03_tokenization.ipynb")
     monkeypatch.setattr(claims, "EXECUTED", tmp_path)
+    table = "chapter,claim,held,of\n03,a | b is *less* than c,3,4\n04,it holds,1,4\n03,it holds,4,4\n"
+    (tmp_path / "seeds.csv").write_text(table, encoding="utf-8")
+    monkeypatch.setattr(claims, "SEEDS_TABLE", tmp_path / "seeds.csv")
     names = ("03_tokenization.ipynb", "04_features.ipynb")
     monkeypatch.setattr(claims, "notebooks", lambda: [Path("notebooks") / name for name in names])
 
 
 def test_the_index_has_a_row_for_each_claim(book):
     text = index()
-    assert text.startswith("**4 claims** in 1 notebooks; in this build 4 of them held.")
+    assert text.startswith("**5 claims** in 1 notebooks; in this build 5 of them held.")
     assert "not listed: 04\\_features." in text
     table = text.split(":class: sortable claims\n\n")[1].split("\n```")[0]
     tokens = MarkdownIt("commonmark").enable("table").parse(table)
     cells = [token.children for token in tokens if token.type == "inline"]
     texts = ["".join(child.content for child in cell) for cell in cells]
-    rows = [texts[i : i + 4] for i in range(0, len(texts), 4)]
+    rows = [texts[i : i + 5] for i in range(0, len(texts), 5)]
     assert rows == [
-        ["chapter", "claim", "where", "status"],
-        ["03", "a | b is *less* than c", "Bytes", "✓ held"],
-        ["03", "and so is d", "Bytes", "✓ held"],
-        ["03", "twice as fast", "Exercises", "✓ held (measured time)"],
-        ["03", "it holds", "Exercise 3.2", "✓ held"],
+        ["chapter", "claim", "where", "status", "seeds"],
+        ["03", "a | b is *less* than c", "Bytes", "✓ held", "3 of 4"],
+        ["03", "and so is d", "Bytes", "✓ held", "not counted"],
+        ["03", "one is odd", "Bytes", "✓ held", "no draw"],
+        ["03", "twice as fast", "Exercises", "✓ held (measured time)", "measured"],
+        ["03", "it holds", "Exercise 3.2", "✓ held", "4 of 4"],
     ]
     links = [child.attrs["href"] for cell in cells for child in cell if child.type == "link_open"]
-    assert links[::2] == [
+    assert links[1::2] == [
         "../notebooks/03_tokenization.ipynb#bytes",
         "../notebooks/03_tokenization.ipynb#exercises",
     ]
