@@ -202,9 +202,9 @@ def test_attention_dropout_reaches_the_attention(attention_dropout):
     assert layer.attention.dropout == layer.cross_attention.dropout == attention_dropout
 
 
-def cache_for(layer, states, room):
+def cache_for(layer, states, capacity):
     attention = layer.attention
-    return KeyValueCache(len(states), attention.num_key_value_heads, room, attention.head_dim, states)
+    return KeyValueCache(len(states), attention.num_key_value_heads, capacity, attention.head_dim, states)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
