@@ -7,9 +7,9 @@ the cache.
 A mask says which tokens may attend to which. It is None (all to all), "causal" (each token to itself and the
 tokens before it), or a boolean tensor, True for "may attend", that broadcasts to the scores. It has at most
 two dimensions, (T, S), or as many as the scores, mostly (B, H, T, S), because with three it would be unclear
-whether the first is for sequences or for heads. Masks combine with `&`: `padding_mask(attention_mask) & causal_mask(length)`.
-"causal" is equivalent to `causal_mask(length)`, and lets PyTorch choose its fastest kernel. No mask has a
-default: pass None for no mask.
+whether the first is for sequences or for heads. Masks combine with `&`, as in
+`padding_mask(attention_mask) & causal_mask(length)`. "causal" is equivalent to `causal_mask(length)`, and
+lets PyTorch choose its fastest kernel. No mask has a default: pass None for no mask.
 
 Shapes: B sequences in a batch, H heads, G heads of keys and values (H unless queries share them), T queries,
 S keys, D numbers per head (`head_dim`).
@@ -69,8 +69,8 @@ def padding_mask(attention_mask: Tensor) -> Tensor:
     """
     if attention_mask.ndim != 2 or attention_mask.is_floating_point():
         raise ValueError(
-            f"attention_mask {tuple(attention_mask.shape)}, {attention_mask.dtype}: expected (batch, length) in "
-            "integers or booleans, 1 for a token and 0 for padding; for an additive mask, pass `mask == 0`"
+            f"attention_mask {tuple(attention_mask.shape)}, {attention_mask.dtype}: expected integers or "
+            "booleans, (batch, length), 1 for a token and 0 for padding; for an additive mask, pass mask == 0"
         )
     return attention_mask.bool()[:, None, None, :]
 

@@ -203,7 +203,7 @@ def test_padding_mask_refuses_other_shapes_and_types():
         padding_mask(torch.ones(3, dtype=torch.int64))
     additive = torch.tensor([[0.0, -1e9]])
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
-        with pytest.raises(ValueError, match=rf"\(1, 2\), {dtype}.*integers or booleans.*`mask == 0`"):
+        with pytest.raises(ValueError, match=rf"\(1, 2\), {dtype}.*integers or booleans.*mask == 0"):
             padding_mask(additive.to(dtype))
     assert padding_mask(additive == 0).flatten().tolist() == [True, False]  # the way out
 

@@ -284,11 +284,11 @@ def test_a_stack_and_a_layer_refuse_what_does_not_fit():
         rotary(states, None, positions=torch.arange(5).expand(3, 5))
     for kind in (TransformerLayer, TransformerStack):
         plain, crossing = build(kind, small_config()), build(kind, small_config(cross_attention=True))
-        with pytest.raises(ValueError, match="memory is not wanted: cross_attention=False"):
+        with pytest.raises(ValueError, match="memory is not expected: cross_attention=False"):
             plain(states, None, memory=states, memory_mask=None)
         with pytest.raises(ValueError, match="memory is missing: cross_attention=True"):
             crossing(states, None)
-        with pytest.raises(ValueError, match="memory_mask is missing beside the memory"):
+        with pytest.raises(ValueError, match="memory_mask is missing: pass None"):
             crossing(states, None, memory=states)
 
 
