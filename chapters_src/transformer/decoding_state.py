@@ -68,7 +68,7 @@ def start_decoding(
         raise ValueError("target_ids are missing: pass the tokens that the decoder of this model starts with")
     prompt, prompt_mask, source = ids, _checked(ids, attention_mask, info.input_vocab_size), None
     if target_ids is not None:
-        source = (ids, prompt_mask)
+        source = (ids.long(), prompt_mask)
         prompt, prompt_mask = target_ids, _checked(target_ids, None, info.vocab_size)
         if len(target_ids) != len(ids):
             raise ValueError(
@@ -80,7 +80,7 @@ def start_decoding(
             f"max_new_tokens={max_new_tokens} after {longest} tokens: the context is limited to "
             f"{info.max_length} tokens; shorten the prompt, or generate fewer tokens"
         )
-    return info.state(model, prompt, prompt_mask, prompt.size(1) + max_new_tokens, source)
+    return info.state(model, prompt.long(), prompt_mask, prompt.size(1) + max_new_tokens, source)
 
 
 class DecodingState(ABC):
@@ -141,7 +141,7 @@ class DecodingState(ABC):
                 "are used; start decoding with a larger max_new_tokens"
             )
         with self._change():
-            logits = self._logits(self._read(read))  # (B, T, V)
+            logits = self._logits(self._read(read.long()))  # (B, T, V)
             self._next_logits = logits[:, -1]
         # Outside of inference mode, a clone is an ordinary tensor.
         return logits[:, -1].clone() if ids.ndim == 1 else logits.clone()
