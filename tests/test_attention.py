@@ -4,6 +4,7 @@ import copy
 import inspect
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -20,6 +21,7 @@ from chapters_src.attention import (
     apply_rotary,
     attention_weights,
     causal_mask,
+    document_mask,
     padding_mask,
     recorded,
     rotary_angles,
@@ -47,7 +49,7 @@ def problems(draw_from):
     key, value = draw(generator, batch, heads, keys, width), draw(generator, batch, heads, keys, value_width)
     full = (batch, heads, queries, keys)
     shape = [draw_from(st.sampled_from([size, 1])) for size in full]
-    shape = shape[draw_from(st.integers(0, 3)) :]  # a mask may have fewer dimensions
+    shape = shape[draw_from(st.sampled_from([0, 2, 3])) :]  # for all sequences and heads: at most (T, S)
     share = draw_from(st.sampled_from([0.0, 0.2, 0.6, 1.0]))
     mask = torch.rand(shape, generator=generator) < share  # some rows have nothing to attend to
     return query, key, value, draw_from(st.sampled_from([mask, None]))
@@ -182,7 +184,7 @@ def test_causal_for_other_lengths_is_refused(queries, keys):
 
 def test_no_other_word_is_a_mask():
     query = torch.zeros(2, 3, 4, 8)
-    with pytest.raises(ValueError, match=r"mask='Causal' for 4 queries.*no tensor is 'causal'"):
+    with pytest.raises(ValueError, match=r"mask='Causal' for 4 queries.*string allowed is 'causal'"):
         attention_weights(query, query, "Causal")
 
 
@@ -201,7 +203,7 @@ def test_padding_mask_refuses_other_shapes_and_types():
         padding_mask(torch.ones(3, dtype=torch.int64))
     additive = torch.tensor([[0.0, -1e9]])
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
-        with pytest.raises(ValueError, match=rf"\(1, 2\), {dtype}.*whole numbers or booleans.*`mask == 0`"):
+        with pytest.raises(ValueError, match=rf"\(1, 2\), {dtype}.*integers or booleans.*mask == 0"):
             padding_mask(additive.to(dtype))
     assert padding_mask(additive == 0).flatten().tolist() == [True, False]  # the way out
 
@@ -222,7 +224,7 @@ def test_attention_refuses_what_does_not_fit():
     query, key = torch.zeros(2, 3, 4, 8), torch.zeros(2, 3, 5, 8)
     with pytest.raises(ValueError, match=r"\(2, 3, 4, 8\).*\(2, 3, 5, 7\).*last dimension"):
         attention_weights(query, key[..., :7], None)
-    with pytest.raises(ValueError, match=r"\(2, 3, 4, 8\).*\(4, 3, 5, 8\).*the same, or 1"):
+    with pytest.raises(ValueError, match=r"\(2, 3, 4, 8\).*\(4, 3, 5, 8\).*equal, or 1"):
         attention_weights(query, torch.zeros(4, 3, 5, 8), None)
     with pytest.raises(ValueError, match=r"torch.float32.*boolean.*may attend"):
         attention_weights(query, key, torch.zeros(4, 5))
@@ -231,6 +233,53 @@ def test_attention_refuses_what_does_not_fit():
             attention_weights(query, key, torch.ones(shape, dtype=torch.bool))
     with pytest.raises(ValueError, match=r"\(2, 3, 5, 8\).*\(2, 3, 6, 8\).*one value"):
         scaled_dot_product_attention(query, key, torch.zeros(2, 3, 6, 8), None)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_mask_of_three_dimensions_for_heads_or_for_sequences_is_refused(size):
+    """With as many sequences as heads nobody could tell which is meant; so never."""
+    generator = numbers(0)
+    query, states = draw(generator, size, 3, 5, 4), draw(generator, size, 5, 12)
+    mask = torch.rand(size, 5, 5, generator=generator) < 0.5
+    calls = [
+        lambda mask: attention_weights(query, query, mask),
+        lambda mask: scaled_dot_product_attention(query, query, query, mask),
+        lambda mask: module()(states, mask),
+        lambda mask: crossing()(states, states, mask),
+    ]
+    for call in calls:
+        for wrong in (mask, mask[:1], mask[:, :1]):
+            with pytest.raises(ValueError, match=r"mask .*5\).* scores .*5, 5\)"):
+                call(wrong)
+        if size == 3:
+            with pytest.raises(ValueError, match=r"ambiguous.*mask\[:, None\].*sequences.*mask\[None\]"):
+                call(mask)
+            call(mask[None])
+        call(mask[:, None])
+    weights = attention_weights(query, query, mask[:, None])  # the ways out do what they say
+    assert ((weights > 0) == mask[:, None].expand_as(weights)).all()
+    assert attention_weights(query[:, 0], query[:, 0], mask).shape == (size, 5, 5)  # nothing to confuse
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
+def test_sizes_may_be_integers_of_numpy(kind):
+    states = draw(numbers(0), 2, 5, 12)
+    ours = module(kind(12), kind(3), num_key_value_heads=kind(1))
+    assert torch.equal(ours(states, "causal"), module(num_key_value_heads=1)(states, "causal"))
+    cross = crossing(kind(12), kind(3), num_key_value_heads=kind(1))
+    assert torch.equal(cross(states, states, None), crossing(num_key_value_heads=1)(states, states, None))
+    assert torch.equal(causal_mask(kind(2), kind(5)), causal_mask(2, 5))
+
+
+def test_document_mask_hides_other_documents():
+    documents = torch.tensor([[0, 0, 1, 2], [3, 3, 3, 3]])
+    mask = document_mask(documents)
+    assert mask.dtype == torch.bool and mask.shape == (2, 1, 4, 4)
+    assert mask[0, 0].int().tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    assert mask[1].all()
+    for wrong in (documents[0], documents.double(), documents == 3):
+        with pytest.raises(ValueError, match=rf"documents .*{wrong.dtype}.*number of each token's document"):
+            document_mask(wrong)
 
 
 # Rotary positions
@@ -380,7 +429,7 @@ def test_multi_head_attention_is_that_of_pytorch(sizes, bias, cross, masked, len
     torch.testing.assert_close(flat, expected_flat, atol=1e-10, rtol=0)  # both in the same order
 
 
-@pytest.mark.parametrize("shape", [(), (5,), (1, 5), (5, 1), (3, 1, 5), (2, 1, 1, 5), (2, 3, 5, 5)])
+@pytest.mark.parametrize("shape", [(), (5,), (1, 5), (5, 1), (1, 3, 1, 5), (2, 1, 1, 5), (2, 3, 5, 5)])
 @pytest.mark.parametrize("cross", [False, True])
 def test_masks_broadcast(shape, cross):
     states = draw(numbers(0), 2, 5, 12).requires_grad_()
@@ -486,7 +535,7 @@ def test_dropout_takes_weights_in_training_only():
     ],
 )
 def test_numbers_that_do_not_divide_are_refused(kind, options, values):
-    with pytest.raises(ValueError, match=f"{values}.*have to divide"):
+    with pytest.raises(ValueError, match=f"{values}.*has to divide"):
         kind(**options)
 
 
@@ -673,7 +722,7 @@ def test_appending_copies_nothing_that_is_there():
     for kind, expected in ((0, key), (1, value)):
         assert len({view[kind].data_ptr() for view in views}) == 1
         assert len({view[kind].untyped_storage().data_ptr() for view in views}) == 1
-        assert views[0][kind].untyped_storage().nbytes() == expected.nbytes  # the room, from the start
+        assert views[0][kind].untyped_storage().nbytes() == expected.nbytes  # the capacity, from the start
         for length, view in zip((2, 4, 6), views, strict=True):
             assert torch.equal(view[kind], expected[:, :, :length])
     assert views[0][0].data_ptr() != views[0][1].data_ptr()
@@ -693,12 +742,14 @@ def test_a_full_cache_and_other_sequences_are_refused():
     cache = KeyValueCache(2, 3, 6, 5, key)
     cache.append(key, value)
     with pytest.raises(
-        ValueError, match=r"room for 6 tokens, 4 of them taken; 2 sequences of 4 tokens came.*more room"
+        ValueError, match=r"4 tokens of 2 sequences: .* 4 of its capacity of 6 tokens.*larger capacity"
     ):
         cache.append(key, value)
     for rows in (1, 3):
         one = keys_and_values(rows, 3, 1, 5)
-        with pytest.raises(ValueError, match=f"cache has 2 sequences .*; {rows} sequences of 1.*select rows"):
+        with pytest.raises(
+            ValueError, match=f"1 tokens of {rows} sequences: the cache is for 2 seq.*select rows"
+        ):
             cache.append(*one)
     assert cache.length == 4
     all_keys, _ = cache.append(key[:, :, :2], value[:, :, :2])  # there is room for two
@@ -808,7 +859,7 @@ def test_recording_in_training_does_not_change_what_is_dropped():
 
 
 def test_there_has_to_be_something_to_record():
-    with pytest.raises(ValueError, match="Linear contains no attention"), recorded(nn.Linear(2, 2)):
+    with pytest.raises(ValueError, match="Linear contains no MultiHeadAttention"), recorded(nn.Linear(2, 2)):
         pass
 
 

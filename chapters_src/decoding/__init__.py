@@ -1,10 +1,10 @@
-"""Decoding: ways to choose the next token, on the one state that models of this package write with.
+"""Decoding: methods to generate text, with our models and those of the Transformers library.
 
-`stepwise` writes token by token (`greedy`, `sample`, `stream`), `beams` keeps several hypotheses
-(`beam_search`, `beam_sample`), `speculation` lets a cheap draft propose (`speculative`), `scoring` says how
-probable given sequences are. `filters` changes the logits before a choice, `stopping` ends a continuation,
-and `results` is what comes out. They take our language models and encoder-decoders, and those of the
-Transformers library. Chapter 13 builds them small; chapters 12 and 14 write with them.
+`stepwise` generates token by token (`greedy`, `sample`, `stream`), `beams` keeps several hypotheses
+(`beam_search`, `beam_sample`), `speculation` lets a fast draft propose tokens (`speculative`), and `scoring`
+computes the probability of given sequences. `filters` modify the logits before a token is chosen, `stopping`
+ends a continuation, and `results` are what comes out. Chapter 13 builds small versions; chapters 12 and 14
+generate with these.
 """
 
 from chapters_src.decoding.beams import beam_sample, beam_search

@@ -1,29 +1,31 @@
-"""Beam search: several hypotheses at once, and beam sampling.
+"""Beam search and beam sampling: several hypotheses at once.
 
-One step of a source with N beams: each beam can go on with each of V tokens; of these N times V candidates
-the best are looked at, in order. Those that end are hypotheses if they are among the first N; of the others
-the best N are the beams of the next step. It is the search of the Transformers library, whose rules are told
-here where they are not what one expects.
+In each step, each of a source's N beams can continue with each of V tokens. Of these N * V candidates, the
+best K are considered in order. Candidates that end become hypotheses if they are among the first N; the best
+N of the others are the beams of the next step. This is the search of the Transformers library; comments
+explain its less obvious rules.
 
-Shapes: S open sources, N = num_beams, K candidates that are looked at, V = vocab_size.
+Shapes: S unfinished sources, N = num_beams, K candidates, V = vocab_size.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from chapters_src.decoding.checks import check_count, check_generator
+from chapters_src.decoding.checks import check_generator
 from chapters_src.decoding.filters import Filter, apply, check_some_left
-from chapters_src.decoding.probabilities import accurate, draw
+from chapters_src.decoding.probabilities import draw, upcast
 from chapters_src.decoding.prompts import Prompts, Start, TargetIds, begin
 from chapters_src.decoding.results import Continuation
 from chapters_src.decoding.stopping import ONLY_LENGTH, Stop
+from chapters_src.transformer.checks import as_integer
 
-Pick = Callable[[Tensor, int], Tensor]  # Sums (S, N * V) and K to the places of K candidates, (S, K).
+Pick = Callable[[Tensor, int], Tensor]  # From sums (S, N * V) and K to the indices of K candidates, (S, K).
 
 
 def beam_search(
@@ -34,40 +36,40 @@ def beam_search(
     num_beams: int,
     max_new_tokens: int,
     length_penalty: float = 1.0,
-    early_stopping: bool | str = False,
+    early_stopping: bool | Literal["never"] = False,
     num_hypotheses: int = 1,
     target_ids: TargetIds = None,
     filters: Sequence[Filter] = (),
     stop: Stop = ONLY_LENGTH,
 ) -> list[list[Continuation]]:
-    """Look for the most probable continuation, keeping several beginnings at each step.
+    """Search for the most probable continuation, keeping the best N beginnings at each step.
 
-    The score of a hypothesis is the sum of its log-probabilities, as the filters leave them, divided by its
-    length to the power of `length_penalty`: with 0 the sum, with 1 the mean. Above 0 it helps long
-    hypotheses, below 0 short ones. Filters see log-probabilities, and what they leave is not normalized.
+    The score of a hypothesis is the sum of its filtered log-probabilities divided by its length to the power
+    of `length_penalty`: 0 gives the sum, 1 the mean. Positive values favor long hypotheses, negative values
+    short ones. Filtered log-probabilities are not normalized again.
 
     Args:
-        model: as for `greedy`, and so are all arguments that are not named here.
-        prompts: ids, a list for each prompt; or a tensor.
-        attention_mask: of a tensor.
-        num_beams: N, from 1.
-        max_new_tokens: how many are written at most.
-        length_penalty: the power.
-        early_stopping: when a source is done. True: as soon as it has N hypotheses. False: when the best
-            beam, if it ended now, would not be better than the worst of N; with a penalty above 0 it could
-            still become better. "never": only when it cannot become better any more.
-        num_hypotheses: how many are given back, at most `num_beams`.
-        target_ids: for an encoder-decoder.
-        filters: what changes the log-probabilities before candidates are looked at, from left to right.
-        stop: what ends a hypothesis before that.
+        model: as for `greedy`.
+        prompts: as for `greedy`.
+        attention_mask: as for `greedy`.
+        num_beams: N, at least 1.
+        max_new_tokens: as for `greedy`.
+        length_penalty: the exponent of the length.
+        early_stopping: when a source is finished. True: as soon as it has N hypotheses. False: if the best
+            beam, ended now, would not beat the worst of N hypotheses, although with a positive penalty it
+            could still improve. "never": only if it can no longer beat them.
+        num_hypotheses: how many to return, at most `num_beams`.
+        target_ids: as for `greedy`.
+        filters: applied to the log-probabilities in this order before candidates are selected.
+        stop: as for `greedy`.
 
     Returns:
-        For each prompt its hypotheses, the best first, with their scores. There may be fewer than asked for
-        if no others exist. (The library then fills up with copies, scored -1e9 over a power of the length.)
+        The hypotheses of each prompt with their scores, the best first. There are fewer than requested if no
+        others exist. (The library adds copies, scored -1e9 over a power of the length.)
 
     Raises:
-        ValueError: prompts, settings or sizes that do not fit, or filters that leave no token.
-        TypeError: a model that cannot decode.
+        ValueError: an argument is not valid, the context is too small, or the filters leave no token.
+        TypeError: the model cannot decode.
     """
     rules = _Rules(num_beams, max_new_tokens, length_penalty, early_stopping, num_hypotheses, stop)
     start = begin(model, prompts, attention_mask, max_new_tokens, target_ids, stop)
@@ -83,40 +85,40 @@ def beam_sample(
     num_beams: int,
     max_new_tokens: int,
     length_penalty: float = 1.0,
-    early_stopping: bool | str = False,
+    early_stopping: bool | Literal["never"] = False,
     num_hypotheses: int = 1,
     target_ids: TargetIds = None,
     filters: Sequence[Filter] = (),
     stop: Stop = ONLY_LENGTH,
 ) -> list[list[Continuation]]:
-    """Search with beams, where the candidates are drawn and not the best ones.
+    """Search with beams, but draw the candidates at random.
 
-    They are drawn from all continuations of all beams, in proportion to the probability of the whole
-    hypothesis, without replacement. Candidates that are drawn later count as worse when it comes to ending;
-    the best of them go on, whenever they were drawn.
+    Candidates are drawn without replacement from the continuations of all beams, with probabilities in
+    proportion to those of the whole hypotheses. A candidate that ends becomes a hypothesis if it is among the
+    first N drawn. Of the others, the N most probable become beams, whenever they were drawn.
 
     Args:
-        model: as for `greedy`; the other arguments are those of `beam_search`.
-        prompts: ids, a list for each prompt; or a tensor.
-        attention_mask: of a tensor.
-        generator: where the randomness comes from; the same seed gives the same tokens.
-        num_beams: N, from 1.
-        max_new_tokens: how many are written at most.
-        length_penalty: the power.
-        early_stopping: when a source is done: True, False or "never".
-        num_hypotheses: how many are given back, at most `num_beams`.
-        target_ids: for an encoder-decoder.
-        filters: what changes the log-probabilities before candidates are drawn, from left to right. As
-            candidates are drawn from all beams together, a temperature changes what one token adds, not the
-            sum; the library does the same.
-        stop: what ends a hypothesis before that.
+        model: as for `greedy`.
+        prompts: as for `greedy`.
+        attention_mask: as for `greedy`.
+        generator: the source of randomness; the same seed gives the same tokens.
+        num_beams: N, at least 1.
+        max_new_tokens: as for `greedy`.
+        length_penalty: as for `beam_search`.
+        early_stopping: as for `beam_search`.
+        num_hypotheses: as for `beam_search`.
+        target_ids: as for `greedy`.
+        filters: applied to the log-probabilities in this order before candidates are drawn. As in the
+            library, a temperature applies to the new token, not to the sum.
+        stop: as for `greedy`.
 
     Returns:
-        For each prompt its hypotheses, the best first, with their scores; fewer if no others were found.
+        The hypotheses of each prompt with their scores, the best first; fewer than requested if no others
+        were found.
 
     Raises:
-        ValueError: prompts, settings or sizes that do not fit, or filters that leave no token.
-        TypeError: no generator, or a model that cannot decode.
+        ValueError: as for `beam_search`.
+        TypeError: `generator` is not a generator, or the model cannot decode.
     """
     check_generator(generator)
     rules = _Rules(num_beams, max_new_tokens, length_penalty, early_stopping, num_hypotheses, stop)
@@ -129,21 +131,22 @@ class _Rules:
     num_beams: int
     max_new_tokens: int
     length_penalty: float
-    early_stopping: bool | str
+    early_stopping: bool | Literal["never"]
     num_hypotheses: int
     stop: Stop
 
     def __post_init__(self) -> None:
-        check_count("num_beams", self.num_beams)
-        check_count("num_hypotheses", self.num_hypotheses)
+        for name in ("num_beams", "num_hypotheses", "max_new_tokens"):
+            object.__setattr__(self, name, as_integer(name, getattr(self, name)))
         if self.num_hypotheses > self.num_beams:
             raise ValueError(
-                f"num_hypotheses={self.num_hypotheses} are more than num_beams={self.num_beams} keep: search "
-                "with more beams"
+                f"num_hypotheses={self.num_hypotheses} exceeds num_beams={self.num_beams}: use more beams"
             )
         if not math.isfinite(self.length_penalty):
-            raise ValueError(f"length_penalty={self.length_penalty} has to be finite; 0 is none, 1 the mean")
-        if self.early_stopping not in (True, False, "never"):
+            raise ValueError(f"length_penalty={self.length_penalty} has to be finite; 0 is no penalty")
+        if isinstance(self.early_stopping, bool | np.bool_):
+            object.__setattr__(self, "early_stopping", bool(self.early_stopping))
+        elif not isinstance(self.early_stopping, str) or self.early_stopping != "never":
             raise ValueError(f'early_stopping={self.early_stopping!r} has to be True, False or "never"')
 
     def score(self, total: float, length: int) -> float:
@@ -151,46 +154,47 @@ class _Rules:
 
     @property
     def num_candidates(self) -> int:
-        """How many candidates are looked at, so that N are left if all others end with an end id."""
+        """K: enough to leave N candidates if all others end with an end id."""
         return max(2, 1 + len(self.stop.end_ids)) * self.num_beams
 
 
 class _Beam(NamedTuple):
     """The beginning of a hypothesis."""
 
-    total: float  # The sum of its log-probabilities, as the filters left them.
+    total: float  # The sum of its filtered log-probabilities.
     ids: tuple[int, ...] = ()
     log_probabilities: tuple[float, ...] = ()  # The model's own.
-    row: int = 0  # Of the state, where it comes from.
+    row: int = 0  # The row of the state that it continues.
 
 
 @dataclass
 class _Source:
-    """One prompt: the beams that go on, and the best hypotheses so far."""
+    """One prompt: its beams, and its best hypotheses so far."""
 
     rules: _Rules
     beams: list[_Beam]
     hypotheses: list[Continuation] = field(default_factory=list)
 
     def advance(self, candidates: Sequence[_Beam]) -> None:
-        """Sort candidates into those that end and those that go on."""
-        rules, going_on = self.rules, []
+        """Turn the candidates into hypotheses and beams."""
+        rules = self.rules
+        unfinished: list[_Beam] = []
         for rank, beam in enumerate(candidates):
-            if beam.total == -math.inf:  # Ruled out by a filter, or behind a beam that is none.
+            if beam.total == -math.inf:  # Ruled out by a filter, or the continuation of a filler.
                 continue
             at_end = "length" if len(beam.ids) == rules.max_new_tokens else None
             reason = rules.stop.reason(beam.ids) or at_end
             if reason is None:
-                going_on.append(beam)
+                unfinished.append(beam)
             elif rank < rules.num_beams:
                 self.hypotheses.append(self._hypothesis(beam, reason))
         self.hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
         del self.hypotheses[rules.num_beams :]
-        going_on.sort(key=lambda beam: -beam.total)
-        self.beams = going_on[: rules.num_beams]
+        unfinished.sort(key=lambda beam: -beam.total)
+        self.beams = unfinished[: rules.num_beams]
 
     def is_done(self) -> bool:
-        """Say whether the best beam is not to be followed any further."""
+        """Return whether to stop following the beams."""
         if not self.beams:
             return True
         rules = self.rules
@@ -198,12 +202,12 @@ class _Source:
             return False
         length = len(self.beams[0].ids)
         if rules.early_stopping == "never" and rules.length_penalty > 0:
-            length = rules.max_new_tokens  # The longer, the better: so it can become this good at most.
-        may_reach = rules.score(self.beams[0].total, length)
-        return rules.early_stopping is True or may_reach <= self.hypotheses[-1].score
+            length = rules.max_new_tokens  # At this length, its score would be highest.
+        best_score = rules.score(self.beams[0].total, length)
+        return rules.early_stopping is True or best_score <= self.hypotheses[-1].score
 
     def full_beams(self) -> list[_Beam]:
-        """Give N beams: where there are fewer, copies of the first, with a probability of 0."""
+        """Return N beams, filled up with copies of the first one with a probability of 0."""
         missing = self.rules.num_beams - len(self.beams)
         return self.beams + missing * [self.beams[0]._replace(total=-math.inf)]
 
@@ -214,22 +218,22 @@ class _Source:
 
 
 def _search(start: Start, rules: _Rules, filters: Sequence[Filter], pick: Pick) -> list[list[Continuation]]:
-    state, seen = start
+    state, seen, _ = start
     sources = [_Source(rules, [_Beam(0.0)]) for _ in seen]
     rows = torch.arange(len(seen), device=seen.device).repeat_interleave(rules.num_beams)
     state.select(rows)
-    logits, seen, still_open = state.next_logits, seen[rows], sources
+    logits, seen, unfinished = state.next_logits, seen[rows], sources
     while True:
-        beams = [source.full_beams() for source in still_open]
+        beams = [source.full_beams() for source in unfinished]
         candidates = _candidates(logits, seen, beams, filters, pick, rules.num_candidates)
-        for source, its_candidates in zip(still_open, candidates, strict=True):
+        for source, its_candidates in zip(unfinished, candidates, strict=True):
             source.advance(its_candidates)
-        still_open = [source for source in still_open if not source.is_done()]
-        if not still_open:
+        unfinished = [source for source in unfinished if not source.is_done()]
+        if not unfinished:
             return [source.hypotheses[: rules.num_hypotheses] for source in sources]
-        going_on = [beam for source in still_open for beam in source.full_beams()]
-        rows = torch.tensor([beam.row for beam in going_on], device=seen.device)
-        ids = torch.tensor([beam.ids[-1] for beam in going_on], device=seen.device)
+        next_beams = [beam for source in unfinished for beam in source.full_beams()]
+        rows = torch.tensor([beam.row for beam in next_beams], device=seen.device)
+        ids = torch.tensor([beam.ids[-1] for beam in next_beams], device=seen.device)
         seen = torch.cat([seen[rows], ids[:, None]], dim=1)
         state.select(rows)
         logits = state.step(ids)
@@ -243,8 +247,8 @@ def _candidates(
     pick: Pick,
     num_candidates: int,
 ) -> list[list[_Beam]]:
-    """Let each beam of each source, (S, N), go on, and pick K of the N times V candidates of a source."""
-    log_probabilities = accurate(logits).log_softmax(dim=-1)  # (S * N, V)
+    """Pick K of the N * V continuations of each source's beams."""
+    log_probabilities = upcast(logits).log_softmax(dim=-1)  # (S * N, V)
     filtered = apply(filters, log_probabilities, seen)
     totals = filtered.new_tensor([[beam.total for beam in its_beams] for its_beams in beams])  # (S, N)
     sums = (totals.reshape(-1, 1) + filtered).reshape(len(beams), -1)  # (S, N * V)
@@ -253,7 +257,7 @@ def _candidates(
     own = log_probabilities.reshape(sums.shape).gather(1, picked)
     numbers = torch.stack([sums.gather(1, picked), own], dim=-1).tolist()  # (S, K, 2)
     vocab_size, num_beams = logits.size(-1), len(beams[0])
-    found = []
+    found: list[list[_Beam]] = []
     for number, (places, its_numbers) in enumerate(zip(picked.tolist(), numbers, strict=True)):
         found.append([])
         for place, (total, log_probability) in zip(places, its_numbers, strict=True):

@@ -1,18 +1,17 @@
-"""Filters: small functions that change the logits of the next token before it is chosen.
+"""Filters: functions that modify the logits of the next token before it is chosen.
 
-A filter takes the logits (B, V) and the ids so far (B, T), and gives new logits (B, V). The ids are the
-prompt (for an encoder-decoder: the target) and all that was written after it, with -1 at padding, which is
-always on the left. Several filters work from left to right: `[repetition_penalty(1.2), top_p(0.9)]`. The
-library's order, whatever the order of its arguments, is: repetition penalty, n-grams, temperature, top-k,
-top-p, min-p, typical.
+A filter takes the logits (B, V) and the ids so far (B, T), and returns new logits (B, V). The ids are those
+of the prompt (for an encoder-decoder, the target) and of all tokens generated since; padding is always on the
+left, as -1. Filters are applied in the order given: `[repetition_penalty(1.2), top_p(0.9)]`. The library has
+a fixed order: repetition penalty, n-grams, temperature, top-k, top-p, min-p, typical.
 
-A token that is ruled out gets the logit minus infinity. Whatever the numbers, at least one token stays; only
+A token that is ruled out gets minus infinity. At least one token always remains, except that
 `no_repeat_ngram` can rule out all.
 
-Each of them gives what the logits processor of the Transformers library gives, bit for bit. Padding is no
-token here. The library tells its repetition penalty how much padding there is, but not its n-grams (5.23):
-where the end token is also the padding, as is usual with GPT-2, `no_repeat_ngram_size=1` keeps the shorter
-prompts of a batch from ever ending.
+Each filter returns exactly what the corresponding logits processor of the Transformers library returns,
+except for padding, which is not a token here. The library ignores padding in its repetition penalty, but not
+in its n-grams (5.23): if the end token is also the padding token, as is usual with GPT-2,
+`no_repeat_ngram_size=1` keeps the shorter prompts of a batch from ever ending.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,48 +19,48 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from chapters_src.decoding.checks import check_count
+from chapters_src.transformer.checks import as_integer
 
 Filter = Callable[[Tensor, Tensor], Tensor]
 PADDING = -1  # In the ids that filters see.
 
 
 def temperature(value: float) -> Filter:
-    """Divide the logits: below 1 the distribution gets sharper, above 1 flatter.
+    """Divide the logits by a temperature: below 1 the distribution gets sharper, above 1 flatter.
 
-    The Boltzmann distribution of statistical mechanics, with minus the logits as energies.
+    This is the Boltzmann distribution of statistical mechanics, with the negative logits as energies.
 
     Args:
-        value: above 0.
+        value: greater than 0.
 
     Returns:
         The filter.
 
     Raises:
-        ValueError: the value is 0 or below.
+        ValueError: the value is not positive.
     """
     if not value > 0:
-        raise ValueError(f"temperature={value} has to be above 0: for the most probable token use `greedy`")
+        raise ValueError(f"temperature={value} has to be positive: for the most probable token, use `greedy`")
     return lambda logits, ids: logits / value
 
 
 def top_k(num_tokens: int, min_tokens_to_keep: int = 1) -> Filter:
-    """Keep the k most probable tokens, and all that tie with the last of them.
+    """Keep the k most probable tokens, and those that tie with the last of them.
 
     Fan et al. (2018), https://arxiv.org/abs/1805.04833.
 
     Args:
-        num_tokens: k. More than there are keeps all.
-        min_tokens_to_keep: so many stay in any case. Beam sampling needs more than one.
+        num_tokens: k, at least 1.
+        min_tokens_to_keep: minimum number of tokens; beam sampling needs more than one.
 
     Returns:
         The filter.
 
     Raises:
-        ValueError: a number that is no whole number from 1.
+        ValueError: a number is not a positive integer.
     """
-    check_count("top_k", num_tokens, "leave the filter out to keep all tokens")
-    check_count("min_tokens_to_keep", min_tokens_to_keep)
+    num_tokens = as_integer("top_k", num_tokens, hint="leave the filter out to keep all tokens")
+    min_tokens_to_keep = as_integer("min_tokens_to_keep", min_tokens_to_keep)
 
     def filtered(logits: Tensor, ids: Tensor) -> Tensor:
         kept = min(max(num_tokens, min_tokens_to_keep), logits.size(-1))
@@ -72,28 +71,28 @@ def top_k(num_tokens: int, min_tokens_to_keep: int = 1) -> Filter:
 
 
 def top_p(mass: float, min_tokens_to_keep: int = 1) -> Filter:
-    """Keep the nucleus: the smallest set of most probable tokens that has this much probability together.
+    """Keep the nucleus: the smallest set of most probable tokens whose total probability is at least p.
 
     Holtzman et al. (2020), section 3.1, https://arxiv.org/abs/1904.09751.
 
     Args:
-        mass: p, above 0 and at most 1.
-        min_tokens_to_keep: so many stay in any case. Beam sampling needs more than one.
+        mass: p, greater than 0 and at most 1.
+        min_tokens_to_keep: minimum number of tokens; beam sampling needs more than one.
 
     Returns:
         The filter.
 
     Raises:
-        ValueError: the mass or the number is out of range.
+        ValueError: an argument is out of range.
     """
     if not 0 < mass <= 1:
         raise ValueError(
-            f"top_p={mass} has to be above 0 and at most 1: for the most probable token alone use `greedy`"
+            f"top_p={mass} has to be greater than 0 and at most 1: for the most probable token, use `greedy`"
         )
-    check_count("min_tokens_to_keep", min_tokens_to_keep)
+    min_tokens_to_keep = as_integer("min_tokens_to_keep", min_tokens_to_keep)
 
     def filtered(logits: Tensor, ids: Tensor) -> Tensor:
-        ordered = logits.sort(dim=-1)  # The least probable first: what these have together may go.
+        ordered = logits.sort(dim=-1)  # In ascending order.
         removed = ordered.values.softmax(dim=-1).cumsum(dim=-1) <= 1 - mass
         removed[:, -min_tokens_to_keep:] = False
         return logits.masked_fill(_in_place_of(removed, ordered.indices), -torch.inf)
@@ -102,23 +101,23 @@ def top_p(mass: float, min_tokens_to_keep: int = 1) -> Filter:
 
 
 def min_p(share: float, min_tokens_to_keep: int = 1) -> Filter:
-    """Keep the tokens that are not much less probable than the most probable one.
+    """Keep the tokens whose probability is at least a share of the highest one.
 
     Nguyen et al. (2024), https://arxiv.org/abs/2407.01082.
 
     Args:
-        share: of the highest probability; tokens below it go. From 0, which keeps all, to 1.
-        min_tokens_to_keep: so many stay in any case. Beam sampling needs more than one.
+        share: from 0, which keeps all tokens, to 1.
+        min_tokens_to_keep: minimum number of tokens; beam sampling needs more than one.
 
     Returns:
         The filter.
 
     Raises:
-        ValueError: the share or the number is out of range.
+        ValueError: an argument is out of range.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"min_p={share} has to be a share of the highest probability, from 0 to 1")
-    check_count("min_tokens_to_keep", min_tokens_to_keep)
+    min_tokens_to_keep = as_integer("min_tokens_to_keep", min_tokens_to_keep)
 
     def filtered(logits: Tensor, ids: Tensor) -> Tensor:
         probabilities = logits.softmax(dim=-1)
@@ -130,34 +129,34 @@ def min_p(share: float, min_tokens_to_keep: int = 1) -> Filter:
 
 
 def typical_p(mass: float, min_tokens_to_keep: int = 1) -> Filter:
-    """Keep the tokens that are about as surprising as one expects, until they have this much probability.
+    """Keep the tokens whose information content is closest to the entropy, up to this total probability.
 
-    How surprising a token is, is minus its log-probability; what one expects is the entropy. So the most
-    probable token may go. Meister et al. (2023), https://arxiv.org/abs/2202.00666.
+    The information content of a token is its negative log-probability, and the entropy is its expected value,
+    so even the most probable token may be ruled out. Meister et al. (2023), https://arxiv.org/abs/2202.00666.
 
     Args:
-        mass: above 0 and below 1.
-        min_tokens_to_keep: so many stay in any case. Beam sampling needs more than one.
+        mass: greater than 0 and less than 1.
+        min_tokens_to_keep: minimum number of tokens; beam sampling needs more than one.
 
     Returns:
         The filter.
 
     Raises:
-        ValueError: the mass or the number is out of range.
+        ValueError: an argument is out of range.
     """
     if not 0 < mass < 1:
         raise ValueError(
-            f"typical_p={mass} has to be above 0 and below 1: leave the filter out to keep all tokens"
+            f"typical_p={mass} has to be between 0 and 1: leave the filter out to keep all tokens"
         )
-    check_count("min_tokens_to_keep", min_tokens_to_keep)
+    min_tokens_to_keep = as_integer("min_tokens_to_keep", min_tokens_to_keep)
 
     def filtered(logits: Tensor, ids: Tensor) -> Tensor:
         log_probabilities = logits.log_softmax(dim=-1)
-        # Where a token is ruled out, 0 times minus infinity is NaN, and stands for 0.
+        # For a token that is ruled out, 0 times minus infinity is NaN, and counts as 0.
         entropy = -(log_probabilities * log_probabilities.exp()).nansum(dim=-1, keepdim=True)
         ordered = (-log_probabilities - entropy).abs().sort(dim=-1)
-        together = logits.gather(1, ordered.indices).softmax(dim=-1).cumsum(dim=-1)
-        last = (together < mass).sum(dim=-1, keepdim=True).clamp(max=logits.size(-1) - 1)
+        cumulative = logits.gather(1, ordered.indices).softmax(dim=-1).cumsum(dim=-1)
+        last = (cumulative < mass).sum(dim=-1, keepdim=True).clamp(max=logits.size(-1) - 1)
         removed = ordered.values > ordered.values.gather(1, last)
         removed[:, :min_tokens_to_keep] = False
         return logits.masked_fill(_in_place_of(removed, ordered.indices), -torch.inf)
@@ -166,23 +165,23 @@ def typical_p(mass: float, min_tokens_to_keep: int = 1) -> Filter:
 
 
 def repetition_penalty(penalty: float) -> Filter:
-    """Make tokens that are there already less probable, once for each token, however often it is there.
+    """Make tokens that have occurred less probable, no matter how often they have occurred.
 
-    A positive logit is divided by the penalty, a negative one multiplied. Keskar et al. (2019), section 4.1,
-    https://arxiv.org/abs/1909.05858, divide every logit, which helps a negative one; with the sign looked at
-    it is the library's form. Beam search filters log-probabilities, which are never positive.
+    Positive logits are divided by the penalty, negative ones multiplied, as in the library. Keskar et al.
+    (2019), section 4.1, https://arxiv.org/abs/1909.05858, divide all, which makes tokens with negative logits
+    more probable. Beam search filters log-probabilities, which are never positive.
 
     Args:
-        penalty: above 0. Above 1 is a penalty, below 1 a reward.
+        penalty: positive; greater than 1 is a penalty, less than 1 a reward.
 
     Returns:
         The filter.
 
     Raises:
-        ValueError: the penalty is 0 or below.
+        ValueError: the penalty is not positive.
     """
     if not penalty > 0:
-        raise ValueError(f"repetition_penalty={penalty} has to be above 0; 1 changes nothing")
+        raise ValueError(f"repetition_penalty={penalty} has to be positive; 1 has no effect")
 
     def filtered(logits: Tensor, ids: Tensor) -> Tensor:
         punished = torch.where(logits < 0, logits * penalty, logits / penalty)
@@ -192,59 +191,59 @@ def repetition_penalty(penalty: float) -> Filter:
 
 
 def no_repeat_ngram(size: int) -> Filter:
-    """Rule out each token that would complete a run of this many tokens which is there already.
+    """Rule out each token that would repeat an n-gram.
 
-    Paulus et al. (2018), section 2.5, https://arxiv.org/abs/1705.04304, for runs of three.
+    Paulus et al. (2018), section 2.5, https://arxiv.org/abs/1705.04304, for trigrams.
 
     Args:
-        size: n, from 1. With 1 no token comes twice.
+        size: n, at least 1; with 1, no token occurs twice.
 
     Returns:
         The filter.
 
     Raises:
-        ValueError: the size is no whole number from 1.
+        ValueError: the size is not a positive integer.
     """
-    check_count("no_repeat_ngram", size, "leave the filter out to allow repetition")
+    size = as_integer("no_repeat_ngram", size, hint="leave the filter out to allow repetition")
 
     def filtered(logits: Tensor, ids: Tensor) -> Tensor:
         if ids.size(1) < size:
             return logits
-        runs = ids.unfold(1, size, 1)  # (B, number of runs, n)
-        begun = ids[:, ids.size(1) - size + 1 :]  # (B, n - 1), of which the next token makes a run.
-        # Padding is all on the left, so a run that has some is like no other.
-        is_repeated = (runs[..., :-1] == begun[:, None]).all(dim=-1)
-        banned = runs[..., -1].masked_fill(~is_repeated, PADDING)
+        ngrams = ids.unfold(1, size, 1)  # (B, number of n-grams, n)
+        begun = ids[:, ids.size(1) - size + 1 :]  # (B, n - 1), which the next token completes.
+        # Padding is on the left, so an n-gram with padding equals no other.
+        is_repeated = (ngrams[..., :-1] == begun[:, None]).all(dim=-1)
+        banned = ngrams[..., -1].masked_fill(~is_repeated, PADDING)
         return logits.masked_fill(_tokens_among(banned, logits), -torch.inf)
 
     return filtered
 
 
 def apply(filters: Sequence[Filter], logits: Tensor, ids: Tensor) -> Tensor:
-    """Let one filter work after the other: the same arguments and result as those of a filter."""
+    """Apply filters one after the other; arguments and result are those of a filter."""
     for each in filters:
         logits = each(logits, ids)
     return logits
 
 
 def check_some_left(filters: Sequence[Filter], logits: Tensor) -> None:
-    """Raise an error if the filters have ruled out everything in a row of logits, (B, any number)."""
+    """Raise a ValueError if the filters have ruled out everything in a row of logits, (B, any number)."""
     if filters and bool(torch.isneginf(logits.amax(dim=-1)).any()):
         raise ValueError(
-            "the filters leave no token to go on with: use a smaller max_new_tokens, or a larger "
+            "the filters leave no token to choose from: use a smaller max_new_tokens, or a larger "
             "no_repeat_ngram"
         )
 
 
 def _in_place_of(marks: Tensor, order: Tensor) -> Tensor:
-    """Bring marks of sorted logits back to the places that these came from."""
+    """Reorder marks of sorted logits to match the unsorted ones."""
     return marks.scatter(1, order, marks)
 
 
 def _tokens_among(ids: Tensor, logits: Tensor) -> Tensor:
-    """Say which tokens of the vocabulary are among the ids: boolean, (B, V)."""
+    """Return which tokens of the vocabulary are among the ids: boolean, (B, V)."""
     vocab_size = logits.size(-1)
     is_entry = (ids >= 0) & (ids < vocab_size)
-    places = torch.where(is_entry, ids, vocab_size)  # All else goes to a spare column.
+    places = torch.where(is_entry, ids, vocab_size)  # All others go to an extra column.
     there = torch.zeros(len(ids), vocab_size + 1, dtype=torch.bool, device=logits.device)
     return there.scatter(1, places, True)[:, :vocab_size]

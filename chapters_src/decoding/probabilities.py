@@ -1,19 +1,19 @@
-"""Log-probabilities in enough digits, and draws from probabilities."""
+"""Log-probabilities with enough precision, and sampling."""
 
 import torch
 from torch import Tensor
 
 
-def accurate(logits: Tensor) -> Tensor:
-    """Give logits in float32 at least: bfloat16 has three digits, and sums over a vocabulary need more."""
+def upcast(logits: Tensor) -> Tensor:
+    """Return logits in float32 at least: bfloat16 has three digits, too few for sums over a vocabulary."""
     return logits if logits.dtype == torch.float64 else logits.float()
 
 
 def log_probabilities_of(ids: Tensor, logits: Tensor) -> Tensor:
-    """Give the log-probability of each token under the logits of its place.
+    """Return the log-probability of each token.
 
-    `log_softmax` takes the logarithm before anything can underflow; the logarithm of a softmax is minus
-    infinity for a token that is 104 below the best.
+    `log_softmax` cannot underflow. The logarithm of a float32 softmax is minus infinity for a token whose
+    logit is 104 below the largest.
 
     Args:
         ids: (...).
@@ -26,15 +26,15 @@ def log_probabilities_of(ids: Tensor, logits: Tensor) -> Tensor:
 
 
 def draw(probabilities: Tensor, num_draws: int, generator: torch.Generator) -> Tensor:
-    """Draw without replacement, on the device of the generator, so that its seed decides on any device.
+    """Draw without replacement, on the generator's device, so that results do not depend on the model's.
 
     Args:
         probabilities: (B, V).
-        num_draws: of each row.
-        generator: where the randomness comes from.
+        num_draws: number of draws from each row.
+        generator: the source of randomness.
 
     Returns:
         (B, num_draws), in the order drawn.
     """
-    where = probabilities.to(generator.device)
-    return torch.multinomial(where, num_draws, generator=generator).to(probabilities.device)
+    on_device = probabilities.to(generator.device)
+    return torch.multinomial(on_device, num_draws, generator=generator).to(probabilities.device)

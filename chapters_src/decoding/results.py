@@ -1,8 +1,8 @@
-"""What decoding gives back: small objects that do not change.
+"""The results of decoding, as immutable objects.
 
-Probabilities of whole sequences are products of many numbers below 1, and soon too small for a float: 0.5 to
-the power 150 is 0 in float32, 0.5 to the power 1075 in float64. Their logarithms are sums, and stay what they
-are. So everything here is a logarithm.
+The probability of a sequence is a product of many numbers below 1 and underflows soon: 0.5 to the power of
+150 is 0 in float32, 0.5 to the power of 1075 in float64. Sums of logarithms do not, so everything here is a
+logarithm.
 """
 
 import math
@@ -14,27 +14,26 @@ class _Summed:
 
     @property
     def log_probability(self) -> float:
-        """The logarithm of the probability of the whole sequence: the sum over its tokens."""
+        """The log-probability of the whole sequence: the sum over its tokens."""
         return math.fsum(self.log_probabilities)
 
 
 @dataclass(frozen=True)
 class Scored(_Summed):
-    """How probable a model finds a given sequence."""
+    """The log-probabilities of a given sequence."""
 
-    log_probabilities: tuple[float, ...]  # Natural logarithms, one for each token.
+    log_probabilities: tuple[float, ...]  # Natural logarithms, one per token.
 
 
 @dataclass(frozen=True)
 class Continuation(_Summed):
-    """What was written after one prompt.
+    """The text generated for one prompt.
 
-    The log-probabilities are the model's own, as it gives them without filters. So they can be compared
-    between methods, whichever distribution the tokens were drawn from.
+    The log-probabilities are the model's own, before any filter, so they can be compared between methods.
     """
 
-    ids: tuple[int, ...]  # New tokens without padding; that which ended it is the last one.
-    log_probabilities: tuple[float, ...]  # Natural logarithms, one for each token.
-    finished: str  # Why no more was written: "end" (an end id), "stop" (a stop string), "length".
-    text: str | None = None  # Without the end token, and cut before the stop string; None: no tokenizer.
-    score: float | None = None  # Of beam search: what hypotheses are ranked by.
+    ids: tuple[int, ...]  # New tokens without padding; the last one is the one that ended it.
+    log_probabilities: tuple[float, ...]  # Natural logarithms, one per token.
+    finished: str  # Why it ended: "end" (an end id), "stop" (a stop string) or "length".
+    text: str | None = None  # Without the end token, cut before the stop string; None without a tokenizer.
+    score: float | None = None  # What beam search ranks hypotheses by; None for other methods.

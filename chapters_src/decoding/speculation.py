@@ -1,7 +1,7 @@
-"""Speculative decoding: a cheap draft proposes several tokens, the model looks at all of them in one step.
+"""Speculative decoding: a fast draft proposes several tokens, and the model checks them all in one step.
 
-Leviathan et al. (2023), algorithm 1, https://arxiv.org/abs/2211.17192. What comes out is distributed exactly
-as if the model had written alone; the draft only decides how fast it goes.
+Leviathan et al. (2023), algorithm 1, https://arxiv.org/abs/2211.17192. The result has exactly the model's own
+distribution; the draft affects only the speed.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,35 +10,36 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from chapters_src.decoding.checks import check_count, check_generator
+from chapters_src.decoding.checks import check_generator
 from chapters_src.decoding.filters import Filter, apply, check_some_left
-from chapters_src.decoding.probabilities import accurate, draw, log_probabilities_of
+from chapters_src.decoding.probabilities import draw, log_probabilities_of, upcast
 from chapters_src.decoding.prompts import Prompts, Start, TargetIds, begin
 from chapters_src.decoding.results import Continuation
 from chapters_src.decoding.stopping import ONLY_LENGTH, Stop
+from chapters_src.transformer.checks import as_integer
 
-# The ids so far, prompt included, to the logits (V,) of the next token; None: nothing to propose. Logarithms
-# of probabilities are logits.
+# From the ids so far, including the prompt, to the logits (V,) of the next token, which may be
+# log-probabilities; None: no proposal.
 Draft = Callable[[Sequence[int]], Tensor | None]
 
 
 @dataclass(frozen=True)
 class Speculation:
-    """A continuation, and how the draft did."""
+    """A continuation, and how many of the draft's tokens were accepted."""
 
     continuation: Continuation
-    num_steps: int  # Of the model, after the prompt. Alone it takes one for each token but the first.
-    num_accepted: int  # Of the proposed tokens.
-    num_rejected: int  # Those after a rejected one are in neither number: nobody looked at them.
+    num_steps: int  # Of the model, after the prompt. Without a draft: one per token except the first.
+    num_accepted: int  # Proposed tokens that were accepted.
+    num_rejected: int  # Proposed tokens that were rejected, without those that follow one.
 
     @property
     def acceptance_rate(self) -> float:
-        """The share of the tokens looked at that were accepted; NaN if nothing was proposed.
+        """The share of the checked tokens that were accepted; NaN if nothing was proposed.
 
         It estimates alpha of the paper's section 3.
         """
-        looked_at = self.num_accepted + self.num_rejected
-        return self.num_accepted / looked_at if looked_at else float("nan")
+        num_checked = self.num_accepted + self.num_rejected
+        return self.num_accepted / num_checked if num_checked else float("nan")
 
 
 def speculative(
@@ -54,45 +55,45 @@ def speculative(
     filters: Sequence[Filter] = (),
     stop: Stop = ONLY_LENGTH,
 ) -> Speculation:
-    """Write as `greedy` or `sample` would, with fewer steps of the model.
+    """Generate as `greedy` or `sample` would, with fewer steps of the model.
 
     Args:
-        model: as for `greedy`, and so are all arguments that are not named here. It has to be able to forget:
-            no sliding window.
-        prompts: one prompt, `[ids]`: how many tokens are accepted differs from row to row.
-        attention_mask: of a tensor.
-        draft: another model with the same vocabulary, which reads the same prompt; or a function of the ids
-            so far (for an encoder-decoder those of the target), a list, that gives the logits of the next
-            token, (V,), or None if it knows nothing.
-        max_new_tokens: how many are written at most.
-        num_drafted: how many tokens the draft proposes in a row, at most; from 1.
-        generator: for sampling; None: the most probable token each time.
-        target_ids: for an encoder-decoder.
-        filters: for the model and for the draft, whose tokens would be rejected more often without them.
-        stop: what ends the continuation before that.
+        model: as for `greedy`, without a sliding window, because rejected tokens have to be discarded.
+        prompts: a single prompt, `[ids]`, because rows would accept different numbers of tokens.
+        attention_mask: as for `greedy`.
+        draft: another model with the same vocabulary, which reads the same prompt; or a function that takes
+            the list of ids so far (for an encoder-decoder, those of the target) and returns the logits of the
+            next token, (V,), or None for no proposal.
+        max_new_tokens: as for `greedy`.
+        num_drafted: maximum number of tokens that the draft proposes at once, at least 1.
+        generator: for sampling; None for greedy decoding.
+        target_ids: as for `greedy`.
+        filters: applied to the logits of the model, and to those of the draft, so that fewer tokens are
+            rejected.
+        stop: as for `greedy`.
 
     Returns:
         The continuation, with the number of accepted tokens.
 
     Raises:
-        ValueError: more than one prompt, settings that do not fit, a draft with another vocabulary, or a
-            model that cannot forget.
-        TypeError: what should be a generator is none, or a model that cannot decode.
+        ValueError: there are several prompts, an argument is not valid, the draft has another vocabulary, or
+            the model has a sliding window.
+        TypeError: `generator` is not a generator, or the model cannot decode.
     """
-    check_count("num_drafted", num_drafted)
+    num_drafted = as_integer("num_drafted", num_drafted)
     if generator is not None:
         check_generator(generator)
     if len(prompts) != 1:
-        raise ValueError(f"{len(prompts)} prompts: speculative decoding takes one, because rows would differ")
+        raise ValueError(f"{len(prompts)} prompts: speculative decoding takes one at a time")
     start = begin(model, prompts, attention_mask, max_new_tokens, target_ids, stop)
     if isinstance(draft, nn.Module):
         draft = _ModelDraft(begin(draft, prompts, attention_mask, max_new_tokens, target_ids))
     rules = _Rules(draft, num_drafted, filters, generator)
-    return _speculate(start, rules, max_new_tokens, stop)
+    return _speculate(start, rules, stop)
 
 
 class _ModelDraft:
-    """A model as a draft. It forgets what was not accepted, and reads what is new."""
+    """A model as a draft. It discards tokens that were not accepted, and reads the new ones."""
 
     def __init__(self, start: Start) -> None:
         self._state, self._device = start.state, start.ids.device
@@ -101,8 +102,10 @@ class _ModelDraft:
     def __call__(self, ids: Sequence[int]) -> Tensor:
         shared = _num_shared(self._read, ids)
         if shared == len(ids) < len(self._read):
-            shared -= 1  # Its last token is read again, for the logits after it.
-        self._state.crop(self._state.length - len(self._read) + shared)  # Refused if it cannot forget.
+            shared -= 1  # Read the last token again, for the logits after it.
+        self._state.crop(
+            self._state.length - len(self._read) + shared
+        )  # Raises an error with a sliding window.
         if shared < len(ids):
             self._state.step(torch.tensor([ids[shared:]], device=self._device))
         self._read = list(ids)
@@ -117,18 +120,19 @@ class _Rules:
     generator: torch.Generator | None
 
     def propose(self, ids: list[int], num_tokens: int, like: Tensor) -> tuple[list[int], Tensor]:
-        """Let the draft write: tokens, and the filtered logits that they were chosen from, (tokens, V)."""
-        tokens, proposed = [], [like.new_empty(0, like.size(-1))]
+        """Return tokens of the draft, and the filtered logits they were chosen from, (tokens, V)."""
+        tokens: list[int] = []
+        proposed = [like.new_empty(0, like.size(-1))]
         while len(tokens) < num_tokens:
             logits = self.draft([*ids, *tokens])
             if logits is None:
                 break
             if logits.shape != like.shape[-1:]:
                 raise ValueError(
-                    f"the draft gives logits {tuple(logits.shape)}, the model has a vocabulary of "
-                    f"{like.size(-1)}: they have to share a tokenizer"
+                    f"the draft returned logits {tuple(logits.shape)}, but the model has a vocabulary of "
+                    f"{like.size(-1)}: they need the same tokenizer"
                 )
-            logits = accurate(logits.to(like.device))[None]
+            logits = upcast(logits.to(like.device))[None]
             logits = apply(self.filters, logits, torch.tensor([[*ids, *tokens]], device=like.device))
             if torch.isneginf(logits.amax()):  # The filters left nothing to propose.
                 break
@@ -143,15 +147,15 @@ class _Rules:
         return draw(logits.softmax(dim=-1), 1, self.generator).item()
 
     def accept(self, tokens: list[int], proposed: Tensor, wanted: Tensor) -> tuple[int, int]:
-        """Compare the proposed tokens with what the model wants.
+        """Accept or reject the proposed tokens.
 
         Args:
-            tokens: k of them.
-            proposed: the logits that they were chosen from, (k, V).
-            wanted: the model's logits at the same places, and after the last token, (k + 1, V).
+            tokens: k proposed tokens.
+            proposed: the draft's logits for them, (k, V).
+            wanted: the model's logits for them, and after the last one, (k + 1, V).
 
         Returns:
-            How many are accepted, and the token after those.
+            The number of accepted tokens, and the token that follows them.
         """
         if self.generator is None:
             best = wanted.argmax(dim=-1).tolist()
@@ -162,51 +166,51 @@ class _Rules:
         chosen = torch.tensor(tokens, dtype=torch.long, device=p.device)
         places = torch.arange(len(tokens), device=p.device), chosen
         uniform = torch.rand(len(tokens), generator=self.generator, device=self.generator.device)
-        # Accepted with the probability min(1, p / q). Written so, never if p is 0.
+        # Accept with probability min(1, p / q); in this form, never if p is 0.
         is_accepted = uniform.to(p) * q[places] < p[places]
         num_accepted = int(is_accepted.long().cumprod(dim=0).sum())
         check_some_left(self.filters, wanted[num_accepted, None])
         left = p[num_accepted]
         if num_accepted < len(tokens):
             more = (left - q[num_accepted]).clamp(min=0)
-            left = more if more.any() else left  # All zeros: they were equal but for rounding.
+            left = more if more.any() else left  # All zeros: p and q are equal up to rounding.
         return num_accepted, draw(left[None], 1, self.generator).item()
 
 
-def _speculate(start: Start, rules: _Rules, max_new_tokens: int, stop: Stop) -> Speculation:
-    state, prompt = start.state, start.ids[0].tolist()
-    first = accurate(state.next_logits)  # (1, V)
+def _speculate(start: Start, rules: _Rules, stop: Stop) -> Speculation:
+    state, max_new_tokens, prompt = start.state, start.max_new_tokens, start.ids[0].tolist()
+    first = upcast(state.next_logits)  # (1, V)
     new: list[int] = []
     scored: list[float] = []
     num_steps = num_accepted = num_rejected = 0
     reason = None
     while reason is None:
         read, unread = state.length, new[-1:]
-        room = max_new_tokens - len(new) - 1  # The last token is always the model's own.
-        tokens, proposed = rules.propose([*prompt, *new], min(rules.num_drafted, room), first)
+        num_tokens = min(rules.num_drafted, max_new_tokens - len(new) - 1)  # The last one is the model's own.
+        tokens, proposed = rules.propose([*prompt, *new], num_tokens, first)
         logits = first[:0] if unread else first
         if unread or tokens:
             steps = state.step(torch.tensor([[*unread, *tokens]], device=first.device))
-            logits = torch.cat([logits, accurate(steps[0])])  # (k + 1, V)
+            logits = torch.cat([logits, upcast(steps[0])])  # (k + 1, V)
             num_steps += 1
         wanted = _filtered(rules.filters, logits, [*prompt, *new], tokens)
         accepted, token = rules.accept(tokens, proposed, wanted)
         num_accepted += accepted
         num_rejected += accepted < len(tokens)
         state.crop(read + len(unread) + accepted)
-        written = torch.tensor([*tokens[:accepted], token], device=first.device)
-        scored += log_probabilities_of(written, logits[: accepted + 1]).tolist()
-        for each in written.tolist():
+        added = torch.tensor([*tokens[:accepted], token], device=first.device)
+        scored += log_probabilities_of(added, logits[: accepted + 1]).tolist()
+        for each in added.tolist():
             new.append(each)
             reason = stop.reason(new) or ("length" if len(new) == max_new_tokens else None)
-            if reason is not None:  # What was accepted after the end is not written.
+            if reason is not None:  # Tokens accepted after the end are dropped.
                 break
     continuation = Continuation(tuple(new), tuple(scored[: len(new)]), reason, stop.text(new))
     return Speculation(continuation, num_steps, num_accepted, num_rejected)
 
 
 def _filtered(filters: Sequence[Filter], logits: Tensor, ids: list[int], tokens: list[int]) -> Tensor:
-    """Filter the logits (k + 1, V) before and after each of k tokens, each with the ids before it."""
+    """Filter the logits (k + 1, V) before, between and after k tokens, each with the ids before it."""
     if not filters:
         return logits
     seen = torch.tensor([[*ids, *tokens]], device=logits.device)
@@ -214,6 +218,6 @@ def _filtered(filters: Sequence[Filter], logits: Tensor, ids: list[int], tokens:
 
 
 def _num_shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Count the numbers with which both begin."""
+    """Return the length of the common prefix."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))

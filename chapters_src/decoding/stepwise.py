@@ -1,4 +1,4 @@
-"""Token by token: greedy decoding and sampling, all at once or as a stream."""
+"""Greedy decoding and sampling, complete or as a stream of tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from chapters_src.decoding.checks import check_generator
 from chapters_src.decoding.filters import Filter, apply, check_some_left
-from chapters_src.decoding.probabilities import accurate, draw, log_probabilities_of
+from chapters_src.decoding.probabilities import draw, log_probabilities_of, upcast
 from chapters_src.decoding.prompts import Prompts, Start, TargetIds, begin
 from chapters_src.decoding.results import Continuation
 from chapters_src.decoding.stopping import ONLY_LENGTH, Stop
 
-Choose = Callable[[Tensor], Tensor]  # Filtered logits (B, V) to the ids of the next tokens (B,).
+Choose = Callable[[Tensor], Tensor]  # From filtered logits (B, V) to the ids of the next tokens (B,).
 
 
 def greedy(
@@ -28,29 +28,29 @@ def greedy(
     filters: Sequence[Filter] = (),
     stop: Stop = ONLY_LENGTH,
 ) -> list[Continuation]:
-    """Take the most probable token again and again.
+    """Generate by taking the most probable token at each step.
 
     Args:
         model: a `LanguageModel` or an `EncoderDecoder`, or a model of the Transformers library that can
-            `generate`; in evaluation mode.
-        prompts: ids, a list for each prompt; or a tensor (B, T), padded on either side. For an
-            encoder-decoder the sources.
-        attention_mask: of a tensor: 1 for a token, 0 for padding; None: nothing is padding.
-        max_new_tokens: how many are written at most, from 1.
-        target_ids: for an encoder-decoder, and only there: what each target begins with. One list of ids
-            for all of them, or a tensor (B, tokens). It is not part of what is returned.
-        filters: what changes the logits before the choice, from left to right.
-        stop: what ends a continuation before that.
+            `generate` with a key-value cache; in evaluation mode.
+        prompts: ids, one list per prompt; or a tensor (B, T), padded on either side. For an encoder-decoder,
+            the sources.
+        attention_mask: for a tensor: 1 for a token, 0 for padding; None: there is no padding.
+        max_new_tokens: maximum number of tokens to generate, at least 1.
+        target_ids: for an encoder-decoder, and only there: the first tokens of each target, which are not
+            part of the result. One list of ids for all targets, or a tensor (B, tokens).
+        filters: applied to the logits in this order before a token is chosen.
+        stop: what ends a continuation earlier.
 
     Returns:
-        One continuation for each prompt.
+        One continuation per prompt.
 
     Raises:
-        ValueError: prompts, settings or sizes that do not fit, or filters that leave no token.
-        TypeError: a model that cannot decode.
+        ValueError: an argument is not valid, the context is too small, or the filters leave no token.
+        TypeError: the model cannot decode.
     """
     start = begin(model, prompts, attention_mask, max_new_tokens, target_ids, stop)
-    return _collect(_write(start, _most_probable, filters, stop, max_new_tokens), stop)
+    return _collect(_generate(start, _most_probable, filters, stop), stop)
 
 
 def sample(
@@ -64,31 +64,31 @@ def sample(
     filters: Sequence[Filter] = (),
     stop: Stop = ONLY_LENGTH,
 ) -> list[Continuation]:
-    """Draw each token from the model's distribution, as the filters leave it.
+    """Generate by drawing each token from the model's filtered distribution.
 
-    One generator draws for all prompts of a batch; so what is drawn for one depends on its neighbors. For
-    several continuations of one prompt, name it several times: `[ids] * 5`.
+    All prompts of a batch share the generator, so the result for one depends on the others. For several
+    continuations of one prompt, repeat it: `[ids] * 5`.
 
     Args:
-        model: as for `greedy`, and so are all arguments that are not named here.
-        prompts: ids, a list for each prompt; or a tensor.
-        attention_mask: of a tensor.
-        generator: where the randomness comes from; the same seed gives the same tokens.
-        max_new_tokens: how many are written at most.
-        target_ids: for an encoder-decoder.
-        filters: what changes the logits before a token is drawn, from left to right.
-        stop: what ends a continuation before that.
+        model: as for `greedy`.
+        prompts: as for `greedy`.
+        attention_mask: as for `greedy`.
+        generator: the source of randomness; the same seed gives the same tokens.
+        max_new_tokens: as for `greedy`.
+        target_ids: as for `greedy`.
+        filters: as for `greedy`.
+        stop: as for `greedy`.
 
     Returns:
-        One continuation for each prompt.
+        One continuation per prompt.
 
     Raises:
-        ValueError: prompts, settings or sizes that do not fit, or filters that leave no token.
-        TypeError: no generator, or a model that cannot decode.
+        ValueError: as for `greedy`.
+        TypeError: `generator` is not a generator, or the model cannot decode.
     """
     choose = _drawn_with(generator)
     start = begin(model, prompts, attention_mask, max_new_tokens, target_ids, stop)
-    return _collect(_write(start, choose, filters, stop, max_new_tokens), stop)
+    return _collect(_generate(start, choose, filters, stop), stop)
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ class Streamed:
     """One token of a stream."""
 
     id: int
-    log_probability: float  # The model's own, without filters.
-    text: str  # What is certain now and was not before; may be empty. Empty without a tokenizer.
-    finished: str | None  # With the last token: why it is the last, as in `Continuation`.
+    log_probability: float  # The model's own, before any filter.
+    text: str  # The text that has become certain with it; may be empty, and is without a tokenizer.
+    finished: str | None  # For the last token, why it is the last, as in `Continuation`.
 
 
 def stream(
@@ -111,55 +111,53 @@ def stream(
     filters: Sequence[Filter] = (),
     stop: Stop = ONLY_LENGTH,
 ) -> Iterator[Streamed]:
-    """Give the tokens of one prompt as soon as they are chosen: those of `greedy`, or of `sample`.
+    """Yield the tokens of `greedy` or `sample` for one prompt as soon as they are chosen.
 
-    A character of several bytes may need several tokens. Its text comes with the last of them; and what may
-    be the beginning of a stop string waits until that is clear. All pieces of text together are the text of
-    the continuation.
+    A character of several bytes may take several tokens; its text comes with the last of them. Text that may
+    be the beginning of a stop string is held back until that is clear. Joined, the pieces of text are the
+    text of the continuation.
 
     Args:
-        model: as for `greedy`, and so are all arguments that are not named here.
+        model: as for `greedy`.
         prompt: the ids of one prompt.
-        max_new_tokens: how many are written at most.
-        generator: for sampling; None: the most probable token each time.
-        target_ids: for an encoder-decoder.
-        filters: what changes the logits before the choice, from left to right.
-        stop: what ends the continuation before that; with a tokenizer if text is wanted.
+        max_new_tokens: as for `greedy`.
+        generator: for sampling; None for greedy decoding.
+        target_ids: as for `greedy`.
+        filters: as for `greedy`.
+        stop: as for `greedy`; it needs a tokenizer for text.
 
     Returns:
-        An iterator. What does not fit is an error here, and not only when it is used.
+        An iterator. Arguments are checked right away, not when it is used.
 
     Raises:
-        ValueError: settings or sizes that do not fit.
-        TypeError: what should be a generator is none, or a model that cannot decode.
+        ValueError: an argument is not valid, or the context is too small.
+        TypeError: `generator` is not a generator, or the model cannot decode.
     """
     choose = _most_probable if generator is None else _drawn_with(generator)
     start = begin(model, [prompt], None, max_new_tokens, target_ids, stop)
-    return _streamed(_write(start, choose, filters, stop, max_new_tokens), stop)
+    return _streamed(_generate(start, choose, filters, stop), stop)
 
 
 class _Step(NamedTuple):
-    """One new token for each row that goes on."""
+    """One new token for each unfinished row."""
 
-    rows: list[int]  # Whose tokens these are.
+    rows: list[int]  # The rows that the tokens belong to.
     ids: list[int]
-    log_probabilities: Tensor  # (rows,). On the device: they are not needed in order to go on.
+    log_probabilities: Tensor  # (rows,), on the device, because decoding does not need their values.
     finished: list[str | None]
 
 
-def _write(
-    start: Start, choose: Choose, filters: Sequence[Filter], stop: Stop, max_new_tokens: int
-) -> Iterator[_Step]:
-    """Choose and step; rows that ended leave the computation."""
-    state, seen = start
+def _generate(start: Start, choose: Choose, filters: Sequence[Filter], stop: Stop) -> Iterator[_Step]:
+    """Choose tokens and step; finished rows are removed from the batch."""
+    state, seen, max_new_tokens = start
     rows = list(range(len(seen)))
     written: list[list[int]] = [[] for _ in rows]
-    logits = accurate(state.next_logits)
+    logits = upcast(state.next_logits)
     for length in count(1):
         filtered = apply(filters, logits, seen)
         check_some_left(filters, filtered)
         chosen = choose(filtered)
-        ids = chosen.tolist()  # Here a step waits for the device.
+        ids = chosen.tolist()  # The only point where a step waits for the device.
         for row, token in zip(rows, ids, strict=True):
             written[row].append(token)
         otherwise = "length" if length == max_new_tokens else None
@@ -174,20 +172,21 @@ def _write(
             state.select(kept)
             seen, chosen = seen[kept], chosen[kept]
             rows = [rows[place] for place in open_places]
-        logits = accurate(state.step(chosen))
+        logits = upcast(state.step(chosen))
 
 
 def _collect(steps: Iterator[_Step], stop: Stop) -> list[Continuation]:
-    """Put the tokens of each row together."""
+    """Collect the tokens of each row."""
     taken = list(steps)
     numbers = iter(torch.cat([step.log_probabilities for step in taken]).tolist())
-    ids, log_probabilities = ([[] for _ in taken[0].rows] for _ in range(2))
+    ids: list[list[int]] = [[] for _ in taken[0].rows]
+    log_probabilities: list[list[float]] = [[] for _ in taken[0].rows]
     finished = [""] * len(ids)
     for step in taken:
         for row, token, reason in zip(step.rows, step.ids, step.finished, strict=True):
             ids[row].append(token)
             log_probabilities[row].append(next(numbers))
-            finished[row] = reason
+            finished[row] = reason or ""
     return [
         Continuation(tuple(written), tuple(scored), reason, stop.text(written))
         for written, scored, reason in zip(ids, log_probabilities, finished, strict=True)
@@ -195,7 +194,8 @@ def _collect(steps: Iterator[_Step], stop: Stop) -> list[Continuation]:
 
 
 def _streamed(steps: Iterator[_Step], stop: Stop) -> Iterator[Streamed]:
-    ids, shown = [], 0
+    ids: list[int] = []
+    shown = 0
     for step in steps:
         ids += step.ids
         reason = step.finished[0]

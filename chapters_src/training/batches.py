@@ -125,7 +125,7 @@ class PackedDocuments(IterableDataset):
       `end_id`, which nothing follows;
     - `positions`: places, counted from 0 in each document, and from 0 again where a block begins in the
       middle of one, because it cannot look back beyond the block;
-    - `documents`: which tokens belong together, numbered from 0 in each block, for `document_mask`.
+    - `documents`: which tokens belong together, numbered from 0 in each block, as decoders take it.
 
     An interrupted run goes on with `load_state_dict({"blocks": n})`, n being how many blocks it has used.
     Block n begins at token n * length, so what was used is counted and not packed again.
@@ -229,19 +229,6 @@ class PackedDocuments(IterableDataset):
             labels = torch.cat([ids[1:], torch.tensor([IGNORED])])
             yield ids[skipped:], labels[skipped:]
             skipped = 0
-
-
-def document_mask(documents: Tensor) -> Tensor:
-    """Let each token attend to itself and to what is on its left in its own document.
-
-    Args:
-        documents: which tokens belong together, as `PackedDocuments` numbers them, (B, T).
-
-    Returns:
-        Boolean, True for "may attend", (B, 1, T, T).
-    """
-    same = documents[:, None, :, None] == documents[:, None, None, :]  # (B, 1, T, T)
-    return same.tril()
 
 
 class TokenBudgetSampler(Sampler[list[int]]):

@@ -1,9 +1,9 @@
-"""The transformer, taken apart: layers, encoder, decoder, encoder-decoder, and the heads on top.
+"""The transformer: layers, encoder, decoder, encoder-decoder, and the heads on top of them.
 
-`configuration` says what can be chosen, `embedding` and `layers` hold what models are made of, `models` puts
-them together, `heads` and `pooling` turn a model's vectors into predictions, `decoding_state` writes with
-a model, token by token, and `vision` lets the stack read pictures. Chapter 08 builds it; chapters 09, 10, 12,
-13 and 14 train it and decode with it.
+`configuration` defines what can be chosen, `embedding` and `layers` contain the parts, `models` assembles
+them, `heads` and `pooling` turn hidden states into predictions, `decoding_state` generates text token by
+token, and `vision` applies the layers to images. Chapter 08 builds the transformer; chapters 09, 10, 12, 13
+and 14 train it and decode with it.
 """
 
 from chapters_src.transformer.configuration import Config

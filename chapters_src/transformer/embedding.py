@@ -1,4 +1,4 @@
-"""From ids to vectors that also know their positions.
+"""The embedding: from token ids and positions to vectors.
 
 Shapes: B sequences, T tokens, D = d_model.
 """
@@ -13,14 +13,14 @@ from chapters_src.transformer.layers import make_norm
 
 
 def sinusoidal_positions(max_length: int, d_model: int, *, concatenated: bool = False) -> Tensor:
-    """Give each position a pattern of sines and cosines, from fast to slow: section 3.5.
+    """Return a table of sines and cosines, one row per position: Vaswani et al. (2017), section 3.5.
 
-    Vaswani et al. (2017), https://arxiv.org/abs/1706.03762. Sines stand at even places, cosines at odd ones.
+    https://arxiv.org/abs/1706.03762. Even columns are sines, odd columns cosines, from fast to slow.
 
     Args:
-        max_length: how many positions.
+        max_length: number of positions.
         d_model: numbers per position, even.
-        concatenated: all sines first and then all cosines, as Marian has them.
+        concatenated: whether all sines precede all cosines, as in Marian.
 
     Returns:
         (max_length, d_model), values from -1 to 1.
@@ -29,7 +29,7 @@ def sinusoidal_positions(max_length: int, d_model: int, *, concatenated: bool = 
         ValueError: d_model is odd.
     """
     if d_model % 2:
-        raise ValueError(f"d_model={d_model}: sines and cosines come in pairs, so it has to be even")
+        raise ValueError(f"d_model={d_model}: sines and cosines come in pairs, so d_model has to be even")
     positions = torch.arange(max_length, dtype=torch.float64)[:, None]
     frequencies = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angles = positions * frequencies  # (max_length, D/2)
@@ -39,15 +39,15 @@ def sinusoidal_positions(max_length: int, d_model: int, *, concatenated: bool = 
 
 
 class Embedding(nn.Module):
-    """Look up the vector of each token, and add those of its position and its type.
+    """The sum of a token's vector, its position's and its type's.
 
-    Vaswani et al. (2017), sections 3.4 and 3.5; the types are BERT's: Devlin et al. (2019), section 3.
+    Vaswani et al. (2017), sections 3.4 and 3.5; token types are from BERT: Devlin et al. (2019), section 3.
 
-    All tables start from N(0, 0.02²). But tokens that are multiplied by the root of d_model start with its
-    inverse as their standard deviation, so that they and their positions are of one size.
+    All tables are initialized from N(0, 0.02²), except that token vectors that are multiplied by the square
+    root of d_model have its inverse as their standard deviation, to be as large as their positions.
 
     Args:
-        config: says which tables there are. Rotary positions are no table; they are inside attention.
+        config: determines the tables. Rotary positions have none; attention applies them.
 
     Raises:
         ValueError: the configuration has no vocabulary or no context.
@@ -60,7 +60,7 @@ class Embedding(nn.Module):
         if config.vocab_size is None or config.max_length is None:
             raise ValueError(
                 f"vocab_size={config.vocab_size}, max_length={config.max_length}: an embedding needs both; "
-                "for vectors without a vocabulary there is TransformerStack"
+                "to process vectors without a vocabulary, use TransformerStack"
             )
         self.max_length = config.max_length
         self.scale = math.sqrt(config.d_model) if config.scales_embedding else 1.0
@@ -81,20 +81,20 @@ class Embedding(nn.Module):
     def forward(self, ids: Tensor, positions: Tensor, token_types: Tensor | None = None) -> Tensor:
         """Embed a batch.
 
-        An id that is not in the vocabulary, or a position beyond the context, is PyTorch's error or a stopped
-        kernel of the graphics card, because a forward looks at shapes only; where batches and decoding states
-        are made, ids are checked.
+        Values are not checked: an id outside the vocabulary or a position beyond the context causes an
+        IndexError on the CPU, and an assertion failure on the GPU. Ids are checked where batches and decoding
+        states are created.
 
         Args:
             ids: (B, T).
             positions: of the tokens in their sequences, (B, T) or (1, T).
-            token_types: (B, T); all 0 if they are not given. Only a model with types takes them.
+            token_types: (B, T), for a model with token types; all 0 by default.
 
         Returns:
             (B, T, D).
 
         Raises:
-            ValueError: shapes or types do not fit.
+            ValueError: the shapes or types do not match.
         """
         self._check(ids, positions, token_types)
         embedded = self.tokens(ids)  # (B, T, D)
@@ -112,18 +112,18 @@ class Embedding(nn.Module):
         for name, numbers in (("ids", ids), ("positions", positions)):
             if numbers.ndim != 2 or numbers.is_floating_point() or numbers.size(1) != ids.size(1):
                 raise ValueError(
-                    f"{name} {tuple(numbers.shape)}, {numbers.dtype}: whole numbers (batch, tokens) are "
-                    f"needed, and a position for each of the ids {tuple(ids.shape)}"
+                    f"{name} {tuple(numbers.shape)}, {numbers.dtype}: expected integers, (batch, "
+                    f"tokens), and one position for each of the ids {tuple(ids.shape)}"
                 )
         if positions.size(0) not in (1, ids.size(0)):
             raise ValueError(
-                f"positions {tuple(positions.shape)} for ids {tuple(ids.shape)}: one for each token is needed"
+                f"positions {tuple(positions.shape)} for ids {tuple(ids.shape)}: expected one per token"
             )
         if token_types is not None and (self.types is None or token_types.shape != ids.shape):
             count = 0 if self.types is None else self.types.num_embeddings
             raise ValueError(
                 f"token_types {tuple(token_types.shape)} for ids {tuple(ids.shape)} and "
-                f"num_token_types={count}: one for each token is needed, and none for a model without types"
+                f"num_token_types={count}: expected one per token, and none for a model without types"
             )
 
 

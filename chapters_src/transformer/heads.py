@@ -1,4 +1,4 @@
-"""What is put on a model's hidden states to make predictions of them.
+"""Heads: from hidden states to predictions.
 
 Shapes: B sequences, T tokens, D = d_model, C classes, V = vocab_size.
 """
@@ -12,12 +12,12 @@ from chapters_src.transformer.pooling import mean_pool
 
 
 class ClassificationHead(nn.Module):
-    """One prediction per sequence, from the mean of its tokens' vectors.
+    """Classify sequences by the mean of their hidden states.
 
     Args:
         d_model: D.
         num_classes: C.
-        dropout: share of the mean's numbers that is dropped in training.
+        dropout: probability of dropping a number of the mean in training.
     """
 
     def __init__(self, d_model: int, num_classes: int, dropout: float = 0.0) -> None:
@@ -36,18 +36,18 @@ class ClassificationHead(nn.Module):
             (B, C); NaN for a sequence without tokens.
 
         Raises:
-            ValueError: the shapes do not fit, or the mask is of floating point.
+            ValueError: the shapes do not match, or the mask has a floating-point type.
         """
         return self.projection(self.dropout(mean_pool(hidden_states, attention_mask)))
 
 
 class TokenClassificationHead(nn.Module):
-    """One prediction per token, as for named entities.
+    """Classify tokens, as in named-entity recognition.
 
     Args:
         d_model: D.
         num_classes: C.
-        dropout: share of each vector's numbers that is dropped in training.
+        dropout: probability of dropping a number of a hidden state in training.
     """
 
     def __init__(self, d_model: int, num_classes: int, dropout: float = 0.0) -> None:
@@ -61,7 +61,7 @@ class TokenClassificationHead(nn.Module):
 
 
 class SpanHead(nn.Module):
-    """Where an answer starts and where it ends: one distribution over the tokens for each.
+    """Predict the start and the end of an answer, each as a distribution over the tokens.
 
     Devlin et al., BERT (2019), section 4.2, https://aclanthology.org/N19-1423/.
 
@@ -74,23 +74,23 @@ class SpanHead(nn.Module):
         self.projection = nn.Linear(d_model, 2)
 
     def forward(self, hidden_states: Tensor, may_answer: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the logits of each token as the first and as the last of the answer.
+        """Compute the logits of each token as the first and as the last token of the answer.
 
         Args:
             hidden_states: (B, T, D).
-            may_answer: boolean, True for tokens that an answer may hold: no padding, not the question;
-                (B, T).
+            may_answer: boolean, True for tokens that may be part of the answer, which excludes padding and
+                the question, (B, T).
 
         Returns:
-            Two tensors (B, T): start and end. What may not be in the answer has minus infinity.
+            Two tensors (B, T), start and end: minus infinity for tokens that may not be part of the answer.
 
         Raises:
             ValueError: `may_answer` is not boolean or has another shape.
         """
         if may_answer.dtype != torch.bool or may_answer.shape != hidden_states.shape[:2]:
             raise ValueError(
-                f"may_answer is {may_answer.dtype} {tuple(may_answer.shape)}: boolean "
-                f"{tuple(hidden_states.shape[:2])} is needed"
+                f"may_answer is {may_answer.dtype} {tuple(may_answer.shape)}: expected a boolean tensor "
+                f"{tuple(hidden_states.shape[:2])}"
             )
         logits = self.projection(hidden_states).masked_fill(~may_answer[..., None], -math.inf)  # (B, T, 2)
         start, end = logits.unbind(dim=-1)
@@ -98,14 +98,14 @@ class SpanHead(nn.Module):
 
 
 class LanguageModelHead(nn.Module):
-    """A score for every entry of the vocabulary, at every token.
+    """Predict the next token: one logit for every entry of the vocabulary.
 
-    Press & Wolf (2017), https://aclanthology.org/E17-2025/, let it use the embedding's matrix: `tie`.
+    It can share the embedding's matrix (`tie`): Press & Wolf (2017), https://aclanthology.org/E17-2025/.
 
     Args:
         d_model: D.
         vocab_size: V.
-        bias: whether each entry has a number of its own that is added to its score.
+        bias: whether to add a bias to each logit.
     """
 
     def __init__(self, d_model: int, vocab_size: int, *, bias: bool) -> None:
@@ -114,10 +114,10 @@ class LanguageModelHead(nn.Module):
         nn.init.normal_(self.projection.weight, std=0.02)
 
     def tie(self, embedding: nn.Embedding) -> None:
-        """Use the matrix of an embedding: one tensor, trained by both.
+        """Share the matrix of an embedding.
 
         Args:
-            embedding: of V entries, D numbers each.
+            embedding: of V entries with D numbers each.
 
         Raises:
             ValueError: the embedding has another shape.
@@ -125,7 +125,7 @@ class LanguageModelHead(nn.Module):
         if embedding.weight.shape != self.projection.weight.shape:
             raise ValueError(
                 f"embedding {tuple(embedding.weight.shape)}, head {tuple(self.projection.weight.shape)}: "
-                "only matrices of the same shape can be tied"
+                "tying needs the same shape"
             )
         self.projection.weight = embedding.weight
 

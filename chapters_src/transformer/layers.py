@@ -1,6 +1,6 @@
-"""The layer, what it is made of, and the stack of layers: from vectors to vectors.
+"""Transformer layers, their parts, and stacks of layers.
 
-Nothing here knows of a vocabulary, so a stack takes the patches of a picture as well as embedded tokens.
+They map vectors to vectors and need no vocabulary, so they process image patches as well as embedded tokens.
 
 Shapes: B sequences, T tokens, S tokens of the memory, D = d_model.
 """
@@ -16,11 +16,11 @@ from chapters_src.attention import CrossAttention, KeyValueCache, Mask, MultiHea
 from chapters_src.transformer.configuration import ACTIVATIONS, NORMS, Config
 
 Angles = tuple[Tensor, Tensor]
-LayerMemory = Tensor | tuple[Tensor, Tensor]  # States, or the keys and values that a layer made of them.
+LayerMemory = Tensor | tuple[Tensor, Tensor]  # Hidden states, or the keys and values computed from them.
 
 
 def make_norm(config: Config) -> nn.Module:
-    """Make the normalization that a configuration names.
+    """Return the normalization that a configuration names.
 
     LayerNorm: Ba et al. (2016), https://arxiv.org/abs/1607.06450. RMSNorm: Zhang & Sennrich (2019),
     https://arxiv.org/abs/1910.07467.
@@ -39,12 +39,12 @@ def _make_attention(kind: type[MultiHeadAttention | CrossAttention], config: Con
 
 
 class FeedForward(nn.Module):
-    """The same small network for every token by itself: equation 2 of Vaswani et al. (2017).
+    """Apply the same small network to every token: equation 2 of Vaswani et al. (2017).
 
-    Gated, it is a GLU variant of Shazeer (2020), equation 6, https://arxiv.org/abs/2002.05202.
+    With a gate, it is a GLU variant: Shazeer (2020), equation 6, https://arxiv.org/abs/2002.05202.
 
     Args:
-        config: its width, activation, gate and bias count here.
+        config: its sizes, activation, gate and bias are used.
     """
 
     def __init__(self, config: Config) -> None:
@@ -65,14 +65,14 @@ class FeedForward(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """Attention, attention to a memory if it is configured, and the feed-forward network.
+    """Self-attention, optional cross-attention, and the feed-forward network.
 
-    Vaswani et al. (2017), section 3.1. What the mask lets through makes it the layer of an encoder
-    (everything) or of a decoder (causal). Xiong et al. (2020), https://arxiv.org/abs/2002.04745, compare the
-    two places of the norms (`norm_first`).
+    Vaswani et al. (2017), section 3.1. With a causal mask it is a decoder layer, without one an encoder
+    layer. Xiong et al. (2020), https://arxiv.org/abs/2002.04745, compare the two positions of the norms
+    (`norm_first`).
 
     Args:
-        config: its sizes, kinds and `cross_attention` count here.
+        config: the configuration of the stack.
     """
 
     def __init__(self, config: Config) -> None:
@@ -98,31 +98,29 @@ class TransformerLayer(nn.Module):
         memory_mask: Tensor | EllipsisType | None = ...,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
-        """Mix the tokens, collect from the memory, then change each token by itself.
+        """Apply self-attention, cross-attention and the feed-forward network, each with its residual.
 
         Args:
             hidden_states: (B, T, D).
-            mask: among the tokens of `hidden_states` (and those in the cache): None, "causal", or boolean,
-                True for "may attend", a shape that broadcasts to (B, H, T, T with those in the cache).
+            mask: for self-attention: None, "causal", or boolean, broadcast to (B, H, T, T + cached tokens).
             angles: for rotary positions.
-            memory: with cross-attention: what an encoder made, (B, S, D), or the keys and values that
-                `cross_attention` made of it.
-            memory_mask: boolean, broadcasts to (B, H, T, S); None: all of the memory may be looked at.
-                Left out beside a memory it is an error.
-            cache: of self-attention.
+            memory: for cross-attention: an encoder's output, (B, S, D), or the keys and values that
+                `cross_attention` computed from it.
+            memory_mask: boolean, broadcast to (B, H, T, S); None for no mask. Required with a memory.
+            cache: for self-attention.
 
         Returns:
             (B, T, D).
 
         Raises:
-            ValueError: the memory is missing or not wanted, its mask was left out, or shapes do not fit.
+            ValueError: the memory is missing or not expected, its mask is missing, or shapes do not match.
         """
         if (memory is None) != (self.cross_attention is None):
-            wanted = "missing" if memory is None else "not wanted"
-            raise ValueError(f"memory is {wanted}: cross_attention={self.cross_attention is not None}")
+            problem = "missing" if memory is None else "not expected"
+            raise ValueError(f"memory is {problem}: cross_attention={self.cross_attention is not None}")
         if memory is not None and memory_mask is ...:
-            raise ValueError("memory_mask is missing beside the memory; None says that it has no padding")
-        x, drop = hidden_states, self.dropout if self.dropout.training else _as_it_is
+            raise ValueError("memory_mask is missing: pass None for a memory without padding")
+        x, drop = hidden_states, self.dropout if self.dropout.training else _identity
         if self.norm_first:  # pre-norm: x + sublayer(norm(x))
             x = x + drop(self.attention(self.attention_norm(x), mask, angles=angles, cache=cache))
             if self.cross_attention is not None:
@@ -135,19 +133,19 @@ class TransformerLayer(nn.Module):
         return self.feed_forward_norm(x + drop(self.feed_forward(x)))
 
 
-def _as_it_is(x: Tensor) -> Tensor:
-    """Stand in for dropout after training, where a call of the module for nothing would cost time."""
+def _identity(x: Tensor) -> Tensor:
+    """Replace dropout in evaluation mode, where calling the module takes time without any effect."""
     return x
 
 
 class TransformerStack(nn.Module):
-    """Layers one on top of the other, and for pre-norm one more norm at the end.
+    """A stack of layers, followed by a norm if `norm_first`.
 
-    Matrices start from N(0, 0.02²) and biases at 0; what is added to the residual stream starts smaller with
-    depth: Radford et al., GPT-2 (2019), section 2.3.
+    Matrices are initialized from N(0, 0.02²) and biases with 0. The projections that add to the residual
+    stream start smaller in deeper stacks: Radford et al., GPT-2 (2019), section 2.3.
 
     Args:
-        config: needs neither `vocab_size` nor `max_length`.
+        config: `vocab_size` and `max_length` are not needed.
     """
 
     def __init__(self, config: Config) -> None:
@@ -177,31 +175,31 @@ class TransformerStack(nn.Module):
         memory_mask: Tensor | EllipsisType | None = ...,
         caches: Sequence[KeyValueCache] | None = None,
     ) -> Tensor:
-        """Go through all layers.
+        """Apply all layers.
 
         Args:
             hidden_states: (B, T, D).
             mask: as for `TransformerLayer`.
-            positions: whole numbers, (B, T) or (1, T). Rotary positions need them; for others they are in
-                `hidden_states` already, and not looked at.
-            angles: what the method `angles` gave for these positions, for whoever has computed it before.
-            memory: with cross-attention: (B, S, D), or for each layer the keys and values that it made.
+            positions: integers, (B, T) or (1, T), required for rotary positions. Other kinds are part of
+                `hidden_states` already.
+            angles: precomputed by the method `angles`, instead of `positions`.
+            memory: for cross-attention: (B, S, D), or keys and values for each layer.
             memory_mask: as for `TransformerLayer`.
-            caches: one for each layer.
+            caches: one per layer.
 
         Returns:
             (B, T, D).
 
         Raises:
-            ValueError: positions, a memory or its mask are missing, a memory is not wanted, or shapes do
-                not fit.
+            ValueError: positions, a memory or its mask are missing, a memory is not expected, or shapes do
+                not match.
         """
         if self.config.positions == "rotary" and angles is None:
             if positions is None or positions.ndim != 2 or positions.size(1) != hidden_states.size(1):
                 given = None if positions is None else tuple(positions.shape)
                 raise ValueError(
-                    f"positions={given}: rotary positions need those of the tokens, "
-                    f"({hidden_states.size(0)}, {hidden_states.size(1)}) or (1, {hidden_states.size(1)})"
+                    f"positions={given}: rotary positions need one per token, ({hidden_states.size(0)}, "
+                    f"{hidden_states.size(1)}) or (1, {hidden_states.size(1)})"
                 )
             angles = self.angles(positions, hidden_states.dtype)
         for i, layer in enumerate(self.layers):
@@ -216,14 +214,14 @@ class TransformerStack(nn.Module):
         return self.norm(hidden_states)
 
     def angles(self, positions: Tensor, dtype: torch.dtype) -> Angles | None:
-        """Give the angles of positions for all layers; None where positions are not rotary.
+        """Return the angles of rotary positions, which all layers share.
 
         Args:
-            positions: whole numbers, (B, T) or (1, T).
+            positions: integers, (B, T) or (1, T).
             dtype: of the hidden states.
 
         Returns:
-            Cosines and sines, each (B or 1, 1, T, head_dim).
+            Cosines and sines, each (B or 1, 1, T, head_dim); None if positions are not rotary.
         """
         if self.config.positions != "rotary":
             return None

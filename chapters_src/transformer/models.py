@@ -1,11 +1,11 @@
-"""Encoder, decoder, the two together, and a language model.
+"""Encoder, decoder, encoder-decoder, and language model.
 
-Every forward asks for the `attention_mask` of its sequences: a padded batch that is taken for a full one
-gives wrong vectors, and flatters or spoils a loss in silence. None says that nothing is padding, and lets
-attention take its fastest kernel. A decoder masks the future by itself.
+Every forward method requires the `attention_mask` of its sequences, because treating a padded batch as a full
+one silently gives wrong vectors and a wrong loss. None means that there is no padding, and allows the fastest
+attention kernel. A decoder adds the causal mask itself.
 
-A forward looks at shapes and types, not at values: to read one, a graphics card would have to finish all that
-it has been given, and a compiled or exported model would have to be cut in two.
+The forward methods check shapes and types but no values: reading a value makes the CPU wait for the GPU, and
+breaks the graph of a compiled or exported model.
 
 Shapes: B sequences, T tokens, S tokens of the encoder, D = d_model, V = vocab_size.
 """
@@ -13,9 +13,10 @@ Shapes: B sequences, T tokens, S tokens of the encoder, D = d_model, V = vocab_s
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from chapters_src.attention import Mask, causal_mask, padding_mask
+from chapters_src.attention import Mask, causal_mask, document_mask, padding_mask
 from chapters_src.transformer.configuration import Config
 from chapters_src.transformer.embedding import Embedding
 from chapters_src.transformer.heads import LanguageModelHead
@@ -24,14 +25,16 @@ from chapters_src.transformer.layers import TransformerStack
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What an encoder made of a batch, and where it is padding: what a decoder attends to."""
+    """The encoder's output for a batch and its padding, for a decoder to attend to."""
 
     hidden_states: Tensor  # (B, S, D)
-    attention_mask: Tensor | None  # 1 for a token, 0 for padding, (B, S); None: nothing is padding.
+    attention_mask: Tensor | None  # 1 for a token, 0 for padding, (B, S); None: there is no padding.
 
 
 class Encoder(nn.Module):
-    """Every token sees every token: models of BERT's kind. Devlin et al. (2019), https://aclanthology.org/N19-1423/.
+    """A model like BERT: every token attends to every token.
+
+    Devlin et al. (2019), https://aclanthology.org/N19-1423/.
 
     Args:
         config: without cross-attention.
@@ -53,33 +56,33 @@ class Encoder(nn.Module):
     ) -> Tensor:
         """Encode a batch.
 
-        Positions count the tokens: padding has no place of its own, on whichever side it is.
+        Padding, on either side, does not count for positions.
 
         Args:
             ids: (B, T).
-            attention_mask: 1 for a token, 0 for padding, (B, T); None: nothing is padding.
-            token_types: (B, T), for a model with types; all 0 if they are not given.
+            attention_mask: 1 for a token, 0 for padding, (B, T); None: there is no padding.
+            token_types: (B, T), for a model with token types; all 0 by default.
 
         Returns:
-            (B, T, D). What stands at padding means nothing.
+            (B, T, D). The vectors of padding are meaningless.
 
         Raises:
-            ValueError: shapes or types do not fit, or the batch is longer than the context.
+            ValueError: the shapes or types do not match, or the batch exceeds the context.
         """
-        _check(ids, attention_mask, self.config.max_length)
+        _check(ids, attention_mask, self.embedding.max_length)
         positions = _positions(ids, attention_mask)
         mask = None if attention_mask is None else padding_mask(attention_mask)
         return self.stack(self.embedding(ids, positions, token_types), mask, positions=positions)
 
 
 class Decoder(nn.Module):
-    """Every token sees itself and what is on its left: models of GPT's kind, or a translator's second half.
+    """A model like GPT, or the decoder of a translator: each token attends to itself and those before it.
 
     Radford et al., GPT-2 (2019), section 2.3,
     https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf.
 
     Args:
-        config: with cross-attention if it is to work behind an encoder.
+        config: with cross-attention for a decoder that follows an encoder.
 
     Raises:
         ValueError: the configuration has no vocabulary.
@@ -97,41 +100,43 @@ class Decoder(nn.Module):
         attention_mask: Tensor | None,
         *,
         memory: Memory | None = None,
+        documents: Tensor | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """Give the states of a batch.
+        """Compute the hidden states of a batch.
 
         Args:
             ids: (B, T).
-            attention_mask: 1 for a token, 0 for padding, (B, T). None: nothing is padding, or all of it is on
-                the right, where nobody looks at it. Boolean (B, 1, T, T): who may attend to whom, taken as it
-                is, for several documents in a row (`positions` has to start anew with each).
-            memory: what the encoder made, for a decoder with cross-attention.
-            positions: (B, T) or (1, T). If they are not given, the tokens are counted: padding has no place
-                of its own, on whichever side it is.
+            attention_mask: 1 for a token, 0 for padding, (B, T); None: there is no padding, or only on the
+                right, where no token attends to it.
+            memory: the encoder's output, for a decoder with cross-attention.
+            documents: for documents packed one after another into each sequence, the number of each token's
+                document, (B, T). No token attends to another document. All documents share the memory.
+            positions: (B, T) or (1, T). By default, tokens are counted from the start of their document;
+                padding, on either side, does not count.
 
         Returns:
-            (B, T, D). What stands at padding means nothing.
+            (B, T, D). The vectors of padding are meaningless.
 
         Raises:
-            ValueError: shapes or types do not fit, the batch is longer than the context, or the memory is
-                missing or not wanted.
+            ValueError: the shapes or types do not match, the batch exceeds the context, or the memory is
+                missing or not expected.
         """
-        _check(ids, attention_mask, self.config.max_length)
+        _check(ids, attention_mask, self.embedding.max_length, documents)
         if (memory is not None) != self.config.cross_attention:
             raise ValueError(
                 f"this decoder has cross_attention={self.config.cross_attention}, and memory is "
-                f"{'missing' if memory is None else 'not wanted'}"
+                f"{'missing' if memory is None else 'not expected'}"
             )
         if positions is None:
-            positions = _positions(ids, attention_mask)
+            positions = _positions(ids, attention_mask, documents)
         states = memory_mask = None
         if memory is not None:
             states = memory.hidden_states
             memory_mask = None if memory.attention_mask is None else padding_mask(memory.attention_mask)
         return self.stack(
             self.embedding(ids, positions),
-            _causal(attention_mask),
+            _decoder_mask(attention_mask, documents),
             positions=positions,
             memory=states,
             memory_mask=memory_mask,
@@ -139,7 +144,7 @@ class Decoder(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """A decoder and a head that says which token comes next. It writes with `start_decoding`.
+    """A decoder with a head that predicts the next token. Generate text with `start_decoding`.
 
     Args:
         config: without cross-attention.
@@ -154,37 +159,43 @@ class LanguageModel(nn.Module):
             raise ValueError("a language model has no encoder to cross-attend to: set cross_attention=False")
         self.config = config
         self.decoder = Decoder(config)
-        self.head = LanguageModelHead(config.d_model, config.vocab_size, bias=False)
+        tokens = self.decoder.embedding.tokens
+        self.head = LanguageModelHead(config.d_model, tokens.num_embeddings, bias=False)
         if config.tie_weights:
-            self.head.tie(self.decoder.embedding.tokens)
+            self.head.tie(tokens)
 
     def forward(
-        self, ids: Tensor, attention_mask: Tensor | None, *, positions: Tensor | None = None
+        self,
+        ids: Tensor,
+        attention_mask: Tensor | None,
+        *,
+        documents: Tensor | None = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
-        """Score every entry of the vocabulary as the next token, after each token.
+        """Compute the logits of the next token, after each token.
 
         Args, and what is raised: as for `Decoder.forward`.
 
         Returns:
             Logits, (B, T, V).
         """
-        return self.head(self.decoder(ids, attention_mask, positions=positions))
+        return self.head(self.decoder(ids, attention_mask, documents=documents, positions=positions))
 
 
 class EncoderDecoder(nn.Module):
-    """The transformer of Vaswani et al. (2017), figure 1: encoder, decoder that attends to it, and head.
+    """The transformer of Vaswani et al. (2017), figure 1: an encoder, a decoder that attends to it, a head.
 
-    It writes with `start_decoding`.
+    Generate text with `start_decoding`.
 
     Args:
         encoder: configuration of the encoder.
         decoder: configuration of the decoder, with cross-attention. Its `tie_weights` ties the head to the
             decoder's embedding.
-        share_embedding: whether the two use one embedding of tokens, for a vocabulary of both languages.
-        head_bias: whether the head has a bias, as those of BART and Marian do.
+        share_embedding: whether both use the same token embedding, for a vocabulary of both languages.
+        head_bias: whether the head has a bias, as in BART and Marian.
 
     Raises:
-        ValueError: the configurations do not fit each other.
+        ValueError: the configurations do not match.
     """
 
     def __init__(
@@ -204,14 +215,15 @@ class EncoderDecoder(nn.Module):
         self.share_embedding = share_embedding
         self.encoder = Encoder(encoder)
         self.decoder = Decoder(decoder)
-        self.head = LanguageModelHead(decoder.d_model, decoder.vocab_size, bias=head_bias)
         if share_embedding:
             self.decoder.embedding.tokens = self.encoder.embedding.tokens
+        tokens = self.decoder.embedding.tokens
+        self.head = LanguageModelHead(decoder.d_model, tokens.num_embeddings, bias=head_bias)
         if decoder.tie_weights:
-            self.head.tie(self.decoder.embedding.tokens)
+            self.head.tie(tokens)
 
     def encode(self, ids: Tensor, attention_mask: Tensor | None) -> Memory:
-        """Run the encoder: ids and attention_mask are (B, S); None: nothing is padding."""
+        """Run the encoder on ids and attention_mask, both (B, S); None: there is no padding."""
         return Memory(self.encoder(ids, attention_mask), attention_mask)
 
     def decode(
@@ -220,16 +232,18 @@ class EncoderDecoder(nn.Module):
         attention_mask: Tensor | None,
         memory: Memory,
         *,
+        documents: Tensor | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """Score every entry of the target vocabulary as the next token, after each token.
+        """Compute the logits of the next token of the target, after each token.
 
         Args, and what is raised: as for `Decoder.forward`.
 
         Returns:
             Logits, (B, T, V).
         """
-        return self.head(self.decoder(ids, attention_mask, memory=memory, positions=positions))
+        states = self.decoder(ids, attention_mask, memory=memory, documents=documents, positions=positions)
+        return self.head(states)
 
     def forward(
         self,
@@ -238,14 +252,14 @@ class EncoderDecoder(nn.Module):
         target_ids: Tensor,
         target_attention_mask: Tensor | None,
     ) -> Tensor:
-        """Encode the sources and decode the targets, all tokens at once, as in training.
+        """Encode the sources and decode all tokens of the targets at once, as in training.
 
         Args:
             source_ids: (B, S).
-            source_attention_mask: 1 for a token, 0 for padding, (B, S); None: nothing is padding.
-            target_ids: what the decoder reads: the targets shifted right by one, (B, T).
-            target_attention_mask: likewise, (B, T). None also if all padding is on the right, where nobody
-                looks at it.
+            source_attention_mask: 1 for a token, 0 for padding, (B, S); None: there is no padding.
+            target_ids: the decoder's input, which is the targets shifted right by one, (B, T).
+            target_attention_mask: 1 for a token, 0 for padding, (B, T); None: there is no padding, or only on
+                the right, where no token attends to it.
 
         Returns:
             Logits, (B, T, V).
@@ -254,38 +268,49 @@ class EncoderDecoder(nn.Module):
         return self.decode(target_ids, target_attention_mask, memory)
 
 
-def _causal(attention_mask: Tensor | None) -> Mask:
-    """Say which tokens of a decoder may attend to which."""
-    if attention_mask is None:
+def _decoder_mask(attention_mask: Tensor | None, documents: Tensor | None) -> Mask:
+    """Combine the causal mask with those of padding and documents."""
+    if attention_mask is None and documents is None:
         return "causal"
-    if attention_mask.ndim == 4:
-        return attention_mask
-    return padding_mask(attention_mask) & causal_mask(attention_mask.size(1), device=attention_mask.device)
+    given = [] if attention_mask is None else [padding_mask(attention_mask)]
+    given += [] if documents is None else [document_mask(documents)]
+    mask = causal_mask(given[0].size(-1), device=given[0].device)
+    for each in given:
+        mask = mask & each
+    return mask
 
 
-def _positions(ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-    """Count the tokens of each sequence from 0."""
-    if attention_mask is None or attention_mask.ndim == 4:
+def _positions(ids: Tensor, attention_mask: Tensor | None, documents: Tensor | None = None) -> Tensor:
+    """Count the tokens of each sequence, or of each document, from 0."""
+    if attention_mask is None and documents is None:
         return torch.arange(ids.size(1), device=ids.device)[None]  # (1, T)
-    return (attention_mask.long().cumsum(dim=1) - 1).clamp(min=0)  # (B, T)
+    is_token = torch.ones_like(ids) if attention_mask is None else attention_mask.long()
+    counts = is_token.cumsum(dim=1)  # (B, T)
+    if documents is not None:
+        is_first = F.pad(documents[:, 1:] != documents[:, :-1], (1, 0), value=True)
+        counts = counts - ((counts - is_token) * is_first).cummax(dim=1).values  # minus the earlier documents
+    return (counts - 1).clamp(min=0)
 
 
-def _check(ids: Tensor, attention_mask: Tensor | None, max_length: int) -> None:
+def _check(
+    ids: Tensor, attention_mask: Tensor | None, max_length: int, documents: Tensor | None = None
+) -> None:
     if ids.ndim != 2 or 0 in ids.shape:
-        raise ValueError(f"ids {tuple(ids.shape)}: (batch, tokens), at least one token, is needed")
-    batch, length = ids.shape
-    if length > max_length:
+        raise ValueError(f"ids {tuple(ids.shape)}: expected (batch, tokens), with at least one token")
+    if ids.size(1) > max_length:
         raise ValueError(
-            f"{length} tokens in a row are more than max_length={max_length}: cut the text, or make "
-            "max_length larger"
+            f"{ids.size(1)} tokens exceed max_length={max_length}: truncate the text, or increase max_length"
         )
-    if attention_mask is None:
-        return
-    is_boolean = attention_mask.dtype == torch.bool
-    whole = attention_mask.ndim == 4 and is_boolean and attention_mask.shape[-2:] == (length, length)
-    if not whole and (attention_mask.shape != ids.shape or attention_mask.is_floating_point()):
+    if attention_mask is not None and (
+        attention_mask.shape != ids.shape or attention_mask.is_floating_point()
+    ):
         raise ValueError(
-            f"ids {tuple(ids.shape)} and attention_mask {tuple(attention_mask.shape)}, "
-            f"{attention_mask.dtype}, do not fit: ({batch}, {length}) in whole numbers or booleans is "
-            "needed, 1 for a token and 0 for padding"
+            f"attention_mask {tuple(attention_mask.shape)}, {attention_mask.dtype}, for ids "
+            f"{tuple(ids.shape)}: expected {tuple(ids.shape)}, integers or booleans, 1 for a token and 0 for "
+            "padding. For packed documents, a decoder takes `documents`"
+        )
+    if documents is not None and documents.shape != ids.shape:
+        raise ValueError(
+            f"documents {tuple(documents.shape)} for ids {tuple(ids.shape)}: expected the number of each "
+            "token's document"
         )

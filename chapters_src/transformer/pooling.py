@@ -1,4 +1,4 @@
-"""One vector for each sequence, made of the vectors of its tokens.
+"""Pooling: one vector per sequence, from the vectors of its tokens.
 
 Shapes: B sequences, T tokens, D numbers per token.
 """
@@ -8,20 +8,20 @@ from torch import Tensor
 
 
 def mean_pool(hidden_states: Tensor, attention_mask: Tensor | None) -> Tensor:
-    """Average the vectors of the tokens of each sequence; padding does not count.
+    """Average the vectors of each sequence's tokens, ignoring padding.
 
-    Reimers & Gurevych, Sentence-BERT (2019), section 3, https://aclanthology.org/D19-1410/. The sums are
-    taken in float32: in half precision a long sequence would lose digits.
+    Reimers & Gurevych, Sentence-BERT (2019), section 3, https://aclanthology.org/D19-1410/. Sums are computed
+    in float32, because half precision would lose digits in long sequences.
 
     Args:
         hidden_states: (B, T, D).
         attention_mask: 1 for a token, 0 for padding, (B, T); None: there is no padding.
 
     Returns:
-        (B, D), of the type of `hidden_states`. A sequence without tokens has no mean: NaN.
+        (B, D), with the data type of `hidden_states`; NaN for a sequence without tokens.
 
     Raises:
-        ValueError: the shapes do not fit, or the mask is of floating point.
+        ValueError: the shapes do not match, or the mask has a floating-point type.
     """
     check_states(hidden_states, attention_mask)
     if attention_mask is None:
@@ -32,15 +32,15 @@ def mean_pool(hidden_states: Tensor, attention_mask: Tensor | None) -> Tensor:
 
 
 def sum_type(states: Tensor) -> torch.dtype:
-    """Name the type in which a sum keeps its digits: at least float32."""
+    """Return the data type for sums: at least float32."""
     return torch.promote_types(states.dtype, torch.float32)
 
 
 def check_states(hidden_states: Tensor, attention_mask: Tensor | None) -> None:
-    """Check that states and mask belong together.
+    """Check that hidden states and mask match.
 
     Raises:
-        ValueError: the shapes do not fit, or the mask is of floating point.
+        ValueError: the shapes do not match, or the mask has a floating-point type.
     """
     fits = attention_mask is None or (
         hidden_states.shape[:2] == attention_mask.shape and not attention_mask.is_floating_point()
@@ -48,6 +48,6 @@ def check_states(hidden_states: Tensor, attention_mask: Tensor | None) -> None:
     if hidden_states.ndim != 3 or not fits:
         mask = None if attention_mask is None else (tuple(attention_mask.shape), attention_mask.dtype)
         raise ValueError(
-            f"hidden_states {tuple(hidden_states.shape)} and attention_mask {mask} do not fit: (batch, "
-            "tokens, d_model), and (batch, tokens) in whole numbers or booleans, are needed"
+            f"hidden_states {tuple(hidden_states.shape)} and attention_mask {mask} do not match: expected "
+            "(batch, tokens, d_model), and integers or booleans (batch, tokens)"
         )

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from beside_library import NEW_TOKENS, converted, generate, new_ids, padded, random_prompts, seeded, targets
@@ -286,17 +287,35 @@ def test_one_step_draws_pairs_without_replacement():
     assert all(one.score >= two.score for one, two in drawn)
 
 
+def test_settings_may_be_numbers_and_booleans_of_numpy():
+    """A boolean of NumPy was taken for False, and an integer refused."""
+    model, prompts = library_model("gpt2", 0), [[5], [6, 7]]
+    stop = Stop(list(range(0, VOCAB_SIZE, 3)))  # Ends often, so that it matters when a search stops.
+    for early in (True, False):
+        options = {"num_beams": 4, "num_hypotheses": 3, "max_new_tokens": 12}
+        of_numpy = {name: np.int64(number) for name, number in options.items()}
+        expected = beam_search(model, prompts, early_stopping=early, stop=stop, **options)
+        assert beam_search(model, prompts, early_stopping=np.bool_(early), stop=stop, **of_numpy) == expected
+        other = beam_search(model, prompts, early_stopping=not early, stop=stop, **options)
+        assert other != expected  # So the choice matters here.
+
+
 # What is refused
 
 
 def test_settings_out_of_range_are_refused():
     model = library_model("gpt2", 0)
     cases = [
-        ({"num_beams": 0}, "num_beams=0 .*from 1"),
+        ({"num_beams": 0}, "num_beams=0 .*at least 1"),
         ({"num_beams": 2.5}, r"num_beams=2\.5"),
         ({"num_beams": 2, "num_hypotheses": 0}, "num_hypotheses=0"),
-        ({"num_beams": 2, "num_hypotheses": 3}, "num_hypotheses=3 are more than num_beams=2 keep"),
+        ({"num_beams": 2, "num_hypotheses": 3}, "num_hypotheses=3 exceeds num_beams=2"),
         ({"num_beams": 2, "early_stopping": "always"}, "early_stopping='always' .*\"never\""),
+        *(
+            ({"num_beams": 2, "early_stopping": value}, r'early_stopping=.*True, False or "never"')
+            for value in (1, 0, None, torch.tensor(True), np.array([True, False]), 0.5)
+        ),
+        ({"num_beams": np.True_}, "num_beams=np.True_ .*integer"),
         ({"num_beams": 2, "length_penalty": float("nan")}, "length_penalty=nan .*finite"),
         ({"num_beams": 2, "max_new_tokens": VOCAB_SIZE}, "max_new_tokens=40 after 1"),
     ]

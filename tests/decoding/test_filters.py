@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import example, given, settings
@@ -153,6 +154,20 @@ def test_padding_is_no_token(name, seed, padding, length, value):
     assert torch.equal(make(value)(logits, padded), make(value)(logits, ids))
 
 
+def test_numbers_of_tokens_may_be_integers_of_numpy():
+    logits, ids = batch(0)
+    for make, sizes in (
+        (top_k, (3, 2)),
+        (no_repeat_ngram, (2,)),
+        (lambda keep: top_p(0.1, keep), (4,)),
+        (lambda keep: min_p(0.9, keep), (4,)),
+        (lambda keep: typical_p(0.1, keep), (4,)),
+    ):
+        expected = make(*sizes)(logits, ids)
+        for kind in (np.int64, np.uint8):
+            assert torch.equal(make(*map(kind, sizes))(logits, ids), expected)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -160,14 +175,14 @@ def test_padding_is_no_token(name, seed, padding, length, value):
         (lambda: temperature(-1.0), r"temperature=-1\.0"),
         (lambda: temperature(float("nan")), "temperature=nan"),
         (lambda: top_k(0), "top_k=0 .*leave the filter out"),
-        (lambda: top_k(2.5), r"top_k=2\.5 .*whole number"),
+        (lambda: top_k(2.5), r"top_k=2\.5 .*integer"),
         (lambda: top_k(5, min_tokens_to_keep=0), "min_tokens_to_keep=0"),
         (lambda: top_p(0), "top_p=0 .*`greedy`"),
         (lambda: top_p(1.5), r"top_p=1\.5 .*at most 1"),
         (lambda: min_p(-0.1), r"min_p=-0\.1"),
         (lambda: min_p(1.1), r"min_p=1\.1"),
         (lambda: typical_p(1), "typical_p=1 .*leave the filter out"),
-        (lambda: repetition_penalty(0), "repetition_penalty=0 .*1 changes nothing"),
+        (lambda: repetition_penalty(0), "repetition_penalty=0 .*1 has no effect"),
         (lambda: no_repeat_ngram(0), "no_repeat_ngram=0 .*leave the filter out"),
     ],
 )

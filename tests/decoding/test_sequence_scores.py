@@ -98,9 +98,9 @@ def test_logits_of_few_digits_are_summed_in_many():
 def test_what_does_not_fit_is_refused():
     model = tiny_model(0)
     for given, message in [
-        ([[1]], "1 continuations of 2 prompts"),
+        ([[1]], "1 continuations for 2 prompts"),
         ([[1], []], "prompt 1 has no token|continuation 1 has no token"),
-        ([[1], [4]], r"ids from 1 to 4: .*0 \.\.\. 3"),
+        ([[1], [4]], r"ids from 1 to 4.*0 \.\.\. 3"),
         ([[1], [-1]], r"ids from -1 to 1"),
         ([[1], [1] * 16], "max_new_tokens=16 after 1"),
     ]:

@@ -189,11 +189,11 @@ def test_what_does_not_fit_is_refused():
         (lambda: speculative(model, [[5]], draft=model, max_new_tokens=2, num_drafted=0), "num_drafted=0"),
         (
             lambda: speculative(model, [[1]], draft=tiny_model(0), max_new_tokens=2),
-            r"the draft gives logits \(4,\), the model has a vocabulary of 40: .*tokenizer",
+            r"the draft returned logits \(4,\), but the model has a vocabulary of 40: .*tokenizer",
         ),
         (
             lambda: speculative(model, [[5]], draft=lambda ids: torch.zeros(39), max_new_tokens=2),
-            r"logits \(39,\), the model has a vocabulary of 40",
+            r"logits \(39,\), but the model has a vocabulary of 40",
         ),
         (lambda: speculative(model, [[1]], draft=tiny_model(0), max_new_tokens=20), "max_new_tokens=20"),
         (
@@ -209,7 +209,7 @@ def test_what_does_not_fit_is_refused():
     sizes = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1}
     window = MistralForCausalLM(MistralConfig(vocab_size=40, intermediate_size=16, sliding_window=3, **sizes))
     for pair in ((window.eval(), model), (model, window.eval())):
-        with pytest.raises(ValueError, match="attends to a sliding window"):
+        with pytest.raises(ValueError, match="uses a sliding window"):
             speculative(pair[0], [[5]], draft=pair[1], max_new_tokens=2)
 
 

@@ -1,5 +1,6 @@
 """Greedy decoding, sampling and streams: against `generate()`, brute force, and exact probabilities."""
 
+import numpy as np
 import pytest
 import torch
 from beside_library import NEW_TOKENS, converted_if, generate, new_ids, random_prompts, seeded, targets
@@ -19,6 +20,7 @@ from chapters_src.decoding import (
     no_repeat_ngram,
     repetition_penalty,
     sample,
+    speculative,
     stream,
     temperature,
     top_k,
@@ -289,17 +291,38 @@ def test_a_stream_gives_each_token_before_the_next_is_computed():
         assert len(steps) == number
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.uint8])
+def test_prompts_and_numbers_may_be_those_of_numpy(kind):
+    model = library_model("gpt2", 0)
+    prompts = [[5, 6], [7, 8]]
+    stop, of_numpy = Stop([9, 10, 11, 12]), Stop(np.array([9, 10, 11, 12], dtype=kind))
+    assert stop == of_numpy and Stop(kind(9)).end_ids == (9,)
+    expected = greedy(model, prompts, max_new_tokens=9, stop=stop)
+    assert greedy(model, np.array(prompts, dtype=kind), max_new_tokens=kind(9), stop=of_numpy) == expected
+    streamed = stream(model, np.array(prompts[0], dtype=kind), max_new_tokens=kind(9), stop=of_numpy)
+    assert tuple(token.id for token in streamed) == expected[0].ids
+    drafted = speculative(
+        model, prompts[:1], draft=model, num_drafted=kind(3), max_new_tokens=kind(9), stop=of_numpy
+    )
+    assert drafted.continuation.ids == expected[0].ids
+
+
 # What is refused
 
 
 def test_what_does_not_fit_is_refused():
     model, crossing = library_model("gpt2", 0), library_model("bart", 0)
     cases = [
-        (lambda: greedy(model, [], max_new_tokens=1), r"prompts=\[\].*list of ids for each"),
-        (lambda: greedy(model, [5, 6], max_new_tokens=1), r"prompts=\[5, 6\].*write \[ids\]"),
-        (lambda: greedy(model, torch.tensor([5, 6]), max_new_tokens=1), r"write \[ids\]"),
+        (lambda: greedy(model, [], max_new_tokens=1), r"prompts=\[\].*list of ids per prompt"),
+        (lambda: greedy(model, [5, 6], max_new_tokens=1), r"prompts=\[5, 6\].*pass \[ids\]"),
+        (lambda: greedy(model, torch.tensor([5, 6]), max_new_tokens=1), r"pass \[ids\]"),
+        (lambda: greedy(model, np.array([5, 6]), max_new_tokens=1), r"pass \[ids\]"),
+        (lambda: greedy(model, [np.int64(5)], max_new_tokens=1), r"pass \[ids\]"),
         (lambda: greedy(model, [[5], []], max_new_tokens=1), "prompt 1 has no token.*start token"),
-        (lambda: greedy(model, [[5]], torch.ones(1, 1), max_new_tokens=1), "attention_mask is for a padded"),
+        (
+            lambda: greedy(model, [[5]], torch.ones(1, 1), max_new_tokens=1),
+            "attention_mask is only for a tensor",
+        ),
         (
             lambda: greedy(model, torch.ones(1, 2).long(), torch.ones(1, 3), max_new_tokens=1),
             r"attention_mask \(1, 3\) for prompts \(1, 2\)",
@@ -308,14 +331,14 @@ def test_what_does_not_fit_is_refused():
             lambda: greedy(model, torch.ones(1, 2).long(), torch.full((1, 2), 2), max_new_tokens=1),
             "1 for each",
         ),
-        (lambda: greedy(model, [[5.5]], max_new_tokens=1), "whole numbers"),
+        (lambda: greedy(model, [[5.5]], max_new_tokens=1), "expected integers"),
         (lambda: greedy(model, [[VOCAB_SIZE]], max_new_tokens=1), r"id 40 .*is not in 0 \.\.\. 39"),
-        (lambda: greedy(model, [[5]], max_new_tokens=0), "max_new_tokens=0 .*from 1"),
+        (lambda: greedy(model, [[5]], max_new_tokens=0), "max_new_tokens=0 .*at least 1"),
         (lambda: greedy(model, [[5]], max_new_tokens=2.0), r"max_new_tokens=2\.0"),
-        (lambda: greedy(model, [[5]], max_new_tokens=40), "max_new_tokens=40 after 1 tokens.*room for 40"),
+        (lambda: greedy(model, [[5]], max_new_tokens=40), "max_new_tokens=40 after 1 tokens.*limited to 40"),
         (lambda: greedy(model, [[5]], max_new_tokens=1, stop=Stop(VOCAB_SIZE)), r"end_ids=\[40\] are not in"),
         (lambda: greedy(crossing, [[5]], max_new_tokens=1), "target_ids are missing"),
-        (lambda: greedy(model, [[5]], max_new_tokens=1, target_ids=[2]), "target_ids are not wanted"),
+        (lambda: greedy(model, [[5]], max_new_tokens=1, target_ids=[2]), "target_ids are only for"),
         (lambda: stream(model, [], max_new_tokens=1), "prompt 0 has no token"),
         (lambda: stream(model, [5], max_new_tokens=0), "max_new_tokens=0"),
     ]
@@ -323,9 +346,9 @@ def test_what_does_not_fit_is_refused():
         with pytest.raises(ValueError, match=message):
             call()
     for call in (sample, stream):
-        with pytest.raises(TypeError, match=r"generator=0: a torch\.Generator"):
+        with pytest.raises(TypeError, match=r"generator=0: .*torch\.Generator"):
             call(model, [[5]], generator=0, max_new_tokens=1)
-    with pytest.raises(TypeError, match="Linear: a LanguageModel"):
+    with pytest.raises(TypeError, match="Linear: expected a LanguageModel"):
         greedy(torch.nn.Linear(2, 2).eval(), [[5]], max_new_tokens=1)
 
 

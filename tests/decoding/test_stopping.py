@@ -237,9 +237,9 @@ def test_a_stream_does_not_split_the_characters_of_our_tokenizer():
 
 def test_settings_that_do_not_fit_are_refused():
     for make, message in [
-        (lambda: Stop(-1), r"end_ids=-1 .*whole numbers"),
-        (lambda: Stop([1, 2.0]), r"end_ids=\[1, 2\.0\]"),
-        (lambda: Stop((), "", Pieces()), "stop_strings=''.*empty"),
+        (lambda: Stop(-1), r"end_ids=-1 .*integer, at least 0"),
+        (lambda: Stop([1, 2.0]), r"end_ids=2\.0 .*integer"),
+        (lambda: Stop((), "", Pieces()), "stop_strings='' .*non-empty"),
         (lambda: Stop((), ["a", ""], Pieces()), r"stop_strings=\['a', ''\]"),
         (lambda: Stop((), [b"a"], Pieces()), r"stop_strings=\[b'a'\]"),
         (lambda: Stop((), "\n"), "need a tokenizer"),

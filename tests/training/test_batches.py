@@ -12,11 +12,11 @@ from torch.utils.data import DataLoader
 from transformers.loss.loss_utils import ForCausalLMLoss
 from transformers.models.bart.modeling_bart import shift_tokens_right as shift_in_bart
 
+from chapters_src.attention import causal_mask, document_mask
 from chapters_src.training.batches import (
     IGNORED,
     PackedDocuments,
     TokenBudgetSampler,
-    document_mask,
     pad,
     shift_tokens_left,
     shift_tokens_right,
@@ -261,7 +261,7 @@ def test_a_packed_document_sees_what_it_sees_alone():
     for batch in loader:
         vectors = table[batch["ids"]][:, None]  # (B, 1, T, D): one head
         packed = F.scaled_dot_product_attention(
-            vectors, vectors, vectors, attn_mask=document_mask(batch["documents"])
+            vectors, vectors, vectors, attn_mask=document_mask(batch["documents"]) & causal_mask(16)
         )
         for row, numbers in enumerate(batch["documents"]):
             for number in numbers.unique():

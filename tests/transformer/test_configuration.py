@@ -1,7 +1,9 @@
 """What a configuration refuses: it names the value and what would do."""
 
 import dataclasses
+import json
 
+import numpy as np
 import pytest
 from small_models import KINDS, POSITIONS, small_config
 
@@ -10,17 +12,20 @@ from chapters_src.transformer.configuration import POSITIONS as KNOWN_POSITIONS
 
 REFUSED = [
     ({"vocab_size": 0}, "vocab_size=0 .*at least 1"),
-    ({"d_model": 16.0}, r"d_model=16\.0 .*whole number"),
+    ({"d_model": 16.0}, r"d_model=16\.0 .*integer"),
     ({"num_layers": -1}, "num_layers=-1 .*at least 1"),
     ({"num_heads": 0}, "num_heads=0 .*at least 1"),
-    ({"feed_forward_width": "64"}, "feed_forward_width='64' .*whole number"),
+    ({"feed_forward_width": "64"}, "feed_forward_width='64' .*integer"),
     ({"max_length": 0}, "max_length=0 .*at least 1"),
-    ({"num_layers": True}, "num_layers=True .*whole number"),
-    ({"num_token_types": 1.5}, r"num_token_types=1\.5 .*at least 0"),
+    ({"num_layers": True}, "num_layers=True .*integer"),
+    ({"num_token_types": 1.5}, r"num_token_types=1\.5 .*integer, at least 0"),
     ({"cross_attention": "no"}, "cross_attention='no' .*True or False"),
+    ({"norm_first": 1}, "norm_first=1 .*True or False"),
+    ({"scale_embedding": 0}, "scale_embedding=0 .*True or False"),
+    ({"num_layers": np.True_}, "num_layers=np.True_ .*integer"),
     ({"num_heads": 3}, "num_heads=3 .*divisor of d_model=16"),
     ({"num_key_value_heads": 3}, "num_key_value_heads=3 .*divisor of num_heads=4"),
-    ({"num_key_value_heads": 0}, "num_key_value_heads=0 .*divisor of num_heads=4"),
+    ({"num_key_value_heads": 0}, "num_key_value_heads=0 .*integer, at least 1"),
     ({"num_key_value_heads": 8}, "num_key_value_heads=8 .*divisor of num_heads=4"),
     ({"num_token_types": -1}, "num_token_types=-1 .*at least 0"),
     (
@@ -29,13 +34,13 @@ REFUSED = [
     ),
     ({"norm": "batch"}, "norm='batch' .*one of layer, rms"),
     ({"activation": "swish"}, "activation='swish' .*one of relu, gelu, gelu_tanh, silu"),
-    ({"rotary_base": 1.0}, r"rotary_base=1\.0 .*above 1"),
-    ({"rotary_base": float("inf")}, "rotary_base=inf .*above 1"),
+    ({"rotary_base": 1.0}, r"rotary_base=1\.0 .*greater than 1"),
+    ({"rotary_base": float("inf")}, "rotary_base=inf .*greater than 1"),
     ({"norm_epsilon": -1e-5}, "norm_epsilon=-1e-05 .*at least 0"),
-    ({"norm_epsilon": 1.0}, r"norm_epsilon=1\.0 .*small"),
-    ({"dropout": 1.0}, r"dropout=1\.0 .*from 0 to below 1"),
-    ({"dropout": -0.1}, r"dropout=-0\.1 .*from 0 to below 1"),
-    ({"attention_dropout": 1.5}, r"attention_dropout=1\.5 .*from 0 to below 1"),
+    ({"norm_epsilon": 1.0}, r"norm_epsilon=1\.0 .*less than 1"),
+    ({"dropout": 1.0}, r"dropout=1\.0 .*at least 0 and less than 1"),
+    ({"dropout": -0.1}, r"dropout=-0\.1 .*at least 0 and less than 1"),
+    ({"attention_dropout": 1.5}, r"attention_dropout=1\.5 .*at least 0 and less than 1"),
     ({"positions": "rotary", "d_model": 12}, "head_dim=3 .*even"),
     ({"d_model": 15, "num_heads": 3}, "d_model=15 .*even"),
     ({"d_model": 15, "num_heads": 3, "positions": "sinusoidal_concatenated"}, "d_model=15 .*even"),
@@ -60,6 +65,17 @@ def test_what_fits_is_kept(changes):
     config = small_config(**changes)
     assert all(getattr(config, name) == value for name, value in changes.items())
     assert config.head_dim * config.num_heads == config.d_model
+
+
+def test_numbers_and_booleans_of_numpy_are_those_of_python():
+    """A size that NumPy computed is a size; and the configuration can be written as JSON."""
+    sizes = {"num_layers": 2, "num_key_value_heads": 2, "num_token_types": 0, "max_length": 20}
+    switches = {"norm_first": False, "gated": True, "scale_embedding": True}
+    for kind in (np.int64, np.int32, np.uint8):
+        given = {name: kind(value) for name, value in sizes.items()}
+        config = small_config(**given, **{name: np.bool_(value) for name, value in switches.items()})
+        assert config == small_config(**sizes, **switches)
+        assert json.loads(json.dumps(dataclasses.asdict(config))) == dataclasses.asdict(config)
 
 
 def test_a_configuration_does_not_change_but_can_be_copied_with_changes():

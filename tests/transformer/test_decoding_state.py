@@ -6,7 +6,18 @@ import pytest
 import torch
 from library_models import CONFIGS, IDS, START, VOCAB_SIZE, library_model
 from small_models import KINDS, POSITIONS, language_model, padded, random_ids, translator
-from transformers import MistralConfig, MistralForCausalLM
+from transformers import (
+    BertConfig,
+    BertLMHeadModel,
+    MambaConfig,
+    MambaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    OpenAIGPTConfig,
+    OpenAIGPTLMHeadModel,
+    XLNetConfig,
+    XLNetLMHeadModel,
+)
 
 from chapters_src.pretrained import from_library
 from chapters_src.transformer import start_decoding
@@ -92,7 +103,7 @@ def test_after_a_crop_it_goes_on_from_there(kind, converted):
     assert after.shape == (4, 5, VOCAB_SIZE)
     state.crop(start + 2)
     assert state.length == start + 2
-    with pytest.raises(ValueError, match="after a crop"):
+    with pytest.raises(ValueError, match=r"after crop.*call step"):
         _ = state.next_logits
     close(state.step(first[:, 2:4]), after[:, 2:4])
     state.select(torch.tensor([2, 0]))
@@ -121,7 +132,7 @@ def test_steps_are_the_same_as_one_forward(changes, positions, chunks):
     for size in chunks:
         past = state.length
         close(state.step(ids[:, past : past + size]), whole[:, past : past + size])
-    assert state.length == state.room == 9
+    assert state.length == state.capacity == 9
 
 
 @all_positions
@@ -189,7 +200,7 @@ def test_an_interrupted_step_is_noticed(converted):
         state.step(random_ids(2))
     hook.remove()
     for call in (state.step, state.select):
-        with pytest.raises(ValueError, match=r"interrupted.*anew"):
+        with pytest.raises(ValueError, match=r"interrupted.*start decoding again"):
             call(torch.tensor([0, 1]))
 
 
@@ -218,7 +229,7 @@ def test_a_model_with_a_sliding_window_refuses_a_crop():
     model = MistralForCausalLM(config).eval()
     state = start_decoding(model, random_ids(2, 5), None, max_new_tokens=3)
     state.step(random_ids(2))
-    with pytest.raises(ValueError, match="MistralForCausalLM attends to a sliding window"):
+    with pytest.raises(ValueError, match="MistralForCausalLM uses a sliding window"):
         state.crop(4)
 
 
@@ -264,18 +275,40 @@ def test_a_start_looks_at_values_once():
         start_decoding(model, ids, 2 * torch.eye(2, 5).long(), max_new_tokens=1)
     with pytest.raises(ValueError, match=r"ids \(5,\).*\(batch, tokens\)"):
         start_decoding(model, ids[0], None, max_new_tokens=1)
-    with pytest.raises(ValueError, match=r"max_new_tokens=16 after 5 tokens.*room for 20"):
+    with pytest.raises(ValueError, match=r"max_new_tokens=16 after 5 tokens.*limited to 20"):
         start_decoding(model, ids, None, max_new_tokens=16)
     with pytest.raises(ValueError, match="target_ids are missing"):
         start_decoding(crossing, ids, None, max_new_tokens=1)
-    with pytest.raises(ValueError, match="target_ids are not wanted"):
+    with pytest.raises(ValueError, match="target_ids are only for an encoder-decoder"):
         start_decoding(model, ids, None, max_new_tokens=1, target_ids=ids)
     with pytest.raises(ValueError, match="1 rows of target_ids for 2 sources"):
         start_decoding(crossing, ids, None, max_new_tokens=1, target_ids=ids[:1])
     with pytest.raises(ValueError, match=r"training mode.*eval\(\)"):
         start_decoding(model.train(), ids, None, max_new_tokens=1)
-    with pytest.raises(TypeError, match="Linear: a LanguageModel"):
+    with pytest.raises(TypeError, match="Linear: expected a LanguageModel"):
         start_decoding(torch.nn.Linear(2, 2).eval(), ids, None, max_new_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("model_class", "config"),
+    [
+        (OpenAIGPTLMHeadModel, OpenAIGPTConfig(n_embd=16, n_layer=1, n_head=2, vocab_size=VOCAB_SIZE)),
+        (MambaForCausalLM, MambaConfig(hidden_size=16, num_hidden_layers=1, vocab_size=VOCAB_SIZE)),
+        (XLNetLMHeadModel, XLNetConfig(d_model=16, n_layer=1, n_head=2, d_inner=16, vocab_size=VOCAB_SIZE)),
+        (
+            BertLMHeadModel,  # Not told to be a decoder, it returns a cache that is None.
+            BertConfig(
+                hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+                vocab_size=VOCAB_SIZE,
+            ),
+        ),
+    ],
+    ids=["first GPT", "Mamba", "XLNet", "BERT"],
+)  # fmt: skip
+def test_a_model_without_a_key_value_cache_is_refused(model_class, config):
+    model = model_class(config).eval()
+    with pytest.raises(TypeError, match=rf"{model_class.__name__} returns no key-value cache.*generate\(\)"):
+        start_decoding(model, random_ids(2, 5), None, max_new_tokens=1)
 
 
 def test_padding_leaves_room_in_the_context():
@@ -291,7 +324,7 @@ def test_padding_leaves_room_in_the_context():
 
 def test_a_step_refuses_what_does_not_fit():
     state = start_decoding(language_model(), random_ids(2, 5), None, max_new_tokens=2)
-    with pytest.raises(ValueError, match=r"3 more tokens do not fit: 5 of 7 places.*max_new_tokens"):
+    with pytest.raises(ValueError, match=r"3 more tokens: 5 of the capacity of 7 are used.*max_new_tokens"):
         state.step(random_ids(2, 3))
     with pytest.raises(ValueError, match=r"torch\.float32"):
         state.step(torch.ones(2))

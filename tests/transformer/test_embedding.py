@@ -138,15 +138,15 @@ def test_an_embedding_refuses_what_does_not_fit():
         ours(ids, places + 16)
     with pytest.raises(ValueError, match=r"ids \(5,\), torch.int64: .*\(batch, tokens\)"):
         ours(ids[0], places)
-    with pytest.raises(ValueError, match=r"ids \(2, 5\), torch.float32: whole numbers"):
+    with pytest.raises(ValueError, match=r"ids \(2, 5\), torch.float32: expected integers"):
         ours(ids.float(), places)
-    with pytest.raises(ValueError, match=r"positions \(1, 5\), torch.float32: whole numbers"):
+    with pytest.raises(ValueError, match=r"positions \(1, 5\), torch.float32: expected integers"):
         ours(ids, places.float())
     with pytest.raises(ValueError, match=r"positions \(5,\), .*each of the ids \(2, 5\)"):
         ours(ids, places[0])
     with pytest.raises(ValueError, match=r"positions \(1, 4\), .*each of the ids \(2, 5\)"):
         ours(ids, places[:, :4])
-    with pytest.raises(ValueError, match=r"positions \(3, 5\) for ids \(2, 5\).*each token"):
+    with pytest.raises(ValueError, match=r"positions \(3, 5\) for ids \(2, 5\).*one per token"):
         ours(ids, places.expand(3, 5))
     with pytest.raises(ValueError, match=r"token_types \(1, 5\) for ids \(2, 5\).*num_token_types=2"):
         ours(ids, places, torch.zeros_like(places))

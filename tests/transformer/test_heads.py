@@ -30,7 +30,7 @@ def test_a_classification_head_says_nothing_of_a_sequence_without_tokens():
     head, states = build(ClassificationHead, 16, 3), random_states(2, 4, 16)
     logits = head(states, torch.tensor([[1, 1, 1, 0], [0, 0, 0, 0]]))
     assert logits[0].isfinite().all() and logits[1].isnan().all()
-    with pytest.raises(ValueError, match=r"torch.float32.*whole numbers or booleans"):
+    with pytest.raises(ValueError, match=r"torch.float32.*integers or booleans"):
         head(states, PADDING.float())
     with pytest.raises(ValueError, match=r"\(2, 4, 16\).*\(2, 3\)"):
         head(states, PADDING[:, :3])
@@ -68,9 +68,9 @@ def test_a_span_head_gives_no_chance_to_what_may_not_answer():
 
 def test_a_span_head_refuses_masks_that_do_not_fit():
     head, states = build(SpanHead, 16), random_states(2, 4, 16)
-    with pytest.raises(ValueError, match=r"torch.int64 \(2, 4\): boolean \(2, 4\)"):
+    with pytest.raises(ValueError, match=r"torch.int64 \(2, 4\): expected a boolean tensor \(2, 4\)"):
         head(states, PADDING)
-    with pytest.raises(ValueError, match=r"\(2, 3\): boolean \(2, 4\)"):
+    with pytest.raises(ValueError, match=r"\(2, 3\): expected a boolean tensor \(2, 4\)"):
         head(states, PADDING[:, :3].bool())
 
 

@@ -202,9 +202,9 @@ def test_attention_dropout_reaches_the_attention(attention_dropout):
     assert layer.attention.dropout == layer.cross_attention.dropout == attention_dropout
 
 
-def cache_for(layer, states, room):
+def cache_for(layer, states, capacity):
     attention = layer.attention
-    return KeyValueCache(len(states), attention.num_key_value_heads, room, attention.head_dim, states)
+    return KeyValueCache(len(states), attention.num_key_value_heads, capacity, attention.head_dim, states)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
@@ -284,11 +284,11 @@ def test_a_stack_and_a_layer_refuse_what_does_not_fit():
         rotary(states, None, positions=torch.arange(5).expand(3, 5))
     for kind in (TransformerLayer, TransformerStack):
         plain, crossing = build(kind, small_config()), build(kind, small_config(cross_attention=True))
-        with pytest.raises(ValueError, match="memory is not wanted: cross_attention=False"):
+        with pytest.raises(ValueError, match="memory is not expected: cross_attention=False"):
             plain(states, None, memory=states, memory_mask=None)
         with pytest.raises(ValueError, match="memory is missing: cross_attention=True"):
             crossing(states, None)
-        with pytest.raises(ValueError, match="memory_mask is missing beside the memory"):
+        with pytest.raises(ValueError, match="memory_mask is missing: pass None"):
             crossing(states, None, memory=states)
 
 

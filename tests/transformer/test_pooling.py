@@ -63,7 +63,7 @@ def test_a_sequence_without_tokens_has_no_mean():
 def test_it_refuses_what_does_not_fit():
     with pytest.raises(ValueError, match=r"\(2, 3, 4\).*\(2, 4\)"):
         mean_pool(torch.ones(2, 3, 4), torch.ones(2, 4, dtype=torch.int64))
-    with pytest.raises(ValueError, match=r"\(2, 3, 4\).*torch.float32.*whole numbers or booleans"):
+    with pytest.raises(ValueError, match=r"\(2, 3, 4\).*torch.float32.*integers or booleans"):
         mean_pool(torch.ones(2, 3, 4), torch.ones(2, 3))
     for mask in (None, torch.ones(2, 3, dtype=torch.int64)):
         with pytest.raises(ValueError, match=r"\(2, 3\).*\(batch, tokens, d_model\)"):

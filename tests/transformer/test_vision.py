@@ -157,9 +157,9 @@ def test_what_does_not_fit_is_named(images):
             VisionTransformer(config(**changes), num_classes=5, **SHAPE)
     with pytest.raises(ValueError, match="image_size=6, patch_size=4"):
         PatchEmbedding(config(), image_size=6, patch_size=4, num_channels=1)
-    with pytest.raises(ValueError, match=r"images \(4, 6, 6\): \(batch, 3, 6, 6\) is needed"):
+    with pytest.raises(ValueError, match=r"images \(4, 6, 6\): expected \(batch, 3, 6, 6\)"):
         model()(images[:, 0], None)
-    with pytest.raises(ValueError, match=r"patch_mask \(4, 10\) for 4 pictures of 9 patches"):
+    with pytest.raises(ValueError, match=r"patch_mask \(4, 10\) for 4 images of 9 patches"):
         model()(images, torch.ones(4, 10))
     with pytest.raises(ValueError, match="float"):
         model()(images, torch.ones(4, 9))

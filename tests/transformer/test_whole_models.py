@@ -264,19 +264,26 @@ def test_padding_on_the_right_of_a_target_needs_no_mask(changes, positions):
         close(model(target, None)[is_token], model(target, target_mask)[is_token])
 
 
-def packed(rows):
-    """Documents in a row: ids, who may attend to whom, and positions that start anew with each."""
-    number = torch.cat([torch.full((len(row),), i) for i, row in enumerate(rows)])
-    mask = (number[:, None] == number[None]) & causal_mask(len(number))
-    positions = torch.cat([torch.arange(len(row)) for row in rows])
-    return torch.cat(rows), mask, positions
+def packed(rows, num_left, num_right):
+    """Documents in a row, with padding in the first and in the last of them: ids, mask, documents."""
+    numbers = [torch.full((len(row),), 7 - i) for i, row in enumerate(rows)]  # any numbers will do
+    sides = (num_left, num_right)
+    attention_mask = F.pad(torch.ones(sum(map(len, rows)), dtype=torch.int64), sides)
+    documents = F.pad(torch.cat(numbers), (num_left, 0), value=7)
+    documents = F.pad(documents, (0, num_right), value=int(documents[-1]))
+    return F.pad(torch.cat(rows), sides), attention_mask, documents
 
 
 @all_positions
 @each_kind
-def test_documents_packed_into_a_row_have_what_each_has_alone(changes, positions):
-    rows = [[ROWS[0], ROWS[2]], [ROWS[2], ROWS[0]]]  # 6 + 4 and 4 + 6 tokens
-    ids, mask, places = (torch.stack(each) for each in zip(*map(packed, rows), strict=True))
+@pytest.mark.parametrize("padding", [(0, 0), (2, 0), (0, 2)])
+def test_documents_packed_into_a_row_have_what_each_has_alone(changes, positions, padding):
+    rows = [[ROWS[0], ROWS[2], ROWS[1]], [ROWS[2], ROWS[1], ROWS[0]]]  # 6 + 4 + 1 and 4 + 1 + 6 tokens
+    parts = zip(*(packed(row, *padding) for row in rows), strict=True)
+    ids, attention_mask, documents = map(torch.stack, parts)
+    is_token = attention_mask.bool()
+    if padding == (0, 0):
+        attention_mask = None
     source = random_ids(1, 4, seed=5)
     crossing = translator(**changes | {"positions": positions})
     memory = crossing.encode(source, None)
@@ -284,20 +291,28 @@ def test_documents_packed_into_a_row_have_what_each_has_alone(changes, positions
         (decoder(**changes | {"positions": positions}), {}),
         (language_model(**changes | {"positions": positions}), {}),
         (crossing.decoder, {"memory": memory}),
+        (crossing.decode, {"memory": memory}),
     ):
-        outputs = model(ids, mask[:, None], positions=places, **options)
-        for row, output in zip(rows, outputs, strict=True):
-            for document, part in zip(row, output.split([len(each) for each in row]), strict=True):
+        outputs = model(ids, attention_mask, documents=documents, **options)
+        for row, output, kept in zip(rows, outputs, is_token, strict=True):
+            for document, part in zip(row, output[kept].split([*map(len, row)]), strict=True):
                 close(part, model(document[None], None, **options)[0])
-    logits = crossing.decode(ids, mask[:, None], memory, positions=places)
-    close(logits[0, :6], crossing.decode(rows[0][0][None], None, memory)[0])
+
+
+@each_kind
+def test_an_expanded_padding_mask_does_not_replace_the_causal_mask(changes):
+    """It used to be taken as it was, so that tokens saw what follows them."""
+    ids, is_token = random_ids(2, 5), torch.tensor([[1, 1, 1, 0, 0], [1] * 5]).bool()
+    for model in causal_models(**changes).values():
+        for mask in (is_token[:, None, None].expand(2, 1, 5, 5), is_token[:, None].expand(2, 5, 5)):
+            with pytest.raises(ValueError, match=r"attention_mask \(2, .*expected \(2, 5\).*`documents`"):
+                model(ids, mask)
 
 
 def test_no_value_is_looked_at():
     """Tensors on the meta device have none: a forward that reads one, to check or to branch, raises."""
     meta = torch.device("meta")
     ids = torch.zeros(2, 5, dtype=torch.int64, device=meta)
-    packed_mask = torch.ones(2, 1, 5, 5, dtype=torch.bool, device=meta)
     for positions in POSITIONS:
         reading, writing, crossing = (
             make(positions=positions).to(meta) for make in (encoder, language_model, translator)
@@ -306,7 +321,7 @@ def test_no_value_is_looked_at():
             assert reading(ids, mask).shape == (2, 5, 16)
             assert writing(ids, mask).shape == (2, 5, VOCAB_SIZE)
             assert crossing(ids, mask, ids, mask).shape == (2, 5, VOCAB_SIZE)
-        assert writing(ids, packed_mask, positions=ids).shape == (2, 5, VOCAB_SIZE)
+            assert writing(ids, mask, documents=ids).shape == (2, 5, VOCAB_SIZE)
 
 
 @all_positions
@@ -567,25 +582,26 @@ def test_inputs_have_to_fit():
     ids = random_ids(2, 5)
     for model in (reading, writing):
         with pytest.raises(
-            ValueError, match=r"ids \(2, 5\) and attention_mask \(2, 4\).*\(2, 5\) in whole numbers"
+            ValueError, match=r"attention_mask \(2, 4\).* ids \(2, 5\): expected \(2, 5\), integers"
         ):
             model(ids, all_ones(ids)[:, :4])
-        with pytest.raises(ValueError, match=r"ids \(5,\): \(batch, tokens\)"):
+        with pytest.raises(ValueError, match=r"ids \(5,\): expected \(batch, tokens\)"):
             model(ids[0], all_ones(ids)[0])
         with pytest.raises(ValueError, match=r"ids \(2, 0\): .*at least one token"):
             model(ids[:, :0], all_ones(ids)[:, :0])
-        with pytest.raises(ValueError, match=r"21 tokens .* max_length=20"):
+        with pytest.raises(ValueError, match=r"21 tokens exceed max_length=20"):
             model(random_ids(1, 21), None)
     with pytest.raises(ValueError, match=r"positions \(1, 4\).* ids \(2, 5\)"):
         writing(ids, None, positions=torch.arange(4)[None])
-    with pytest.raises(ValueError, match=r"\(2, 1, 4, 4\), torch.bool"):
-        writing(ids, torch.ones(2, 1, 4, 4, dtype=torch.bool))
-    with pytest.raises(ValueError, match=r"\(3, 1, 5, 5\) does not fit"):
-        writing(ids, torch.ones(3, 1, 5, 5, dtype=torch.bool))
-    with pytest.raises(ValueError, match=r"\(2, 1, 5, 5\)"):  # only a decoder packs documents
+    with pytest.raises(ValueError, match=r"\(2, 1, 5, 5\)"):
         reading(ids, torch.ones(2, 1, 5, 5, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"documents \(2, 4\) for ids \(2, 5\)"):
+        writing(ids, None, documents=ids[:, :4])
+    for wrong in (ids.double(), ids.bool()):
+        with pytest.raises(ValueError, match=rf"documents \(2, 5\), {wrong.dtype}.*number of each"):
+            writing(ids, None, documents=wrong)
     memory = Memory(random_states(2, 5, 16), all_ones(ids))
-    with pytest.raises(ValueError, match="cross_attention=False, and memory is not wanted"):
+    with pytest.raises(ValueError, match="cross_attention=False, and memory is not expected"):
         writing(ids, all_ones(ids), memory=memory)
     with pytest.raises(ValueError, match="cross_attention=True, and memory is missing"):
         crossing.decoder(ids, all_ones(ids))
@@ -609,7 +625,7 @@ def test_a_mask_of_floating_point_is_an_error(dtype):
         lambda: crossing.decode(ids, right, Memory(random_states(2, 5, 16), wrong)),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match=rf"attention_mask .*{dtype}.*whole numbers or booleans"):
+        with pytest.raises(ValueError, match=rf"attention_mask .*{dtype}.*integers or booleans"):
             call()
 
 
