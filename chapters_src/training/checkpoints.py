@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from chapters_src.training.history import History
-from chapters_src.training.launch import accumulation_steps, together, whole
+from chapters_src.training.launch import accumulation_steps, full_tensor, run_on_all_ranks, unwrap
 from chapters_src.training.order import Steps, Stream
 from chapters_src.training.settings import Settings
 
@@ -70,7 +70,7 @@ class RunCheckpoints:
         self, models: list[nn.Module], weights: list[dict[str, torch.Tensor]], folder: str
     ) -> None:
         """Leave out what DDP puts before each name, and all names but one of a tied tensor."""
-        for i, model in enumerate(map(self._bare, models[: len(weights)])):  # FSDP writes files of its own.
+        for i, model in enumerate(map(unwrap, models[: len(weights)])):  # FSDP writes files of its own.
             state = model.state_dict(keep_vars=True)
             names = {id(tensor): name for name, tensor in reversed(state.items())}  # The first name of each.
             weights[i] = {
@@ -80,10 +80,7 @@ class RunCheckpoints:
             }
 
     def _load_as_the_model_names_it(self, models: list[nn.Module], folder: str) -> None:
-        models[:] = map(self._bare, models)
-
-    def _bare(self, model: nn.Module) -> nn.Module:
-        return self.accelerator.unwrap_model(model, keep_torch_compile=False)
+        models[:] = map(unwrap, models)
 
     def _conditions(self, settings: Settings) -> dict[str, object]:
         """Collect what has to be the same for the run to go on."""
@@ -109,7 +106,7 @@ class RunCheckpoints:
             return
         step = len(history.steps)
         weights = [weight.detach() for weight in self.model.parameters() if weight.is_floating_point()]
-        if not math.isfinite(whole(nn.utils.get_total_norm(weights))):
+        if not math.isfinite(full_tensor(nn.utils.get_total_norm(weights))):
             raise FloatingPointError(
                 f"step {step}: a weight is not finite, so no checkpoint is written. Lower the learning rate."
             )
@@ -134,11 +131,11 @@ class RunCheckpoints:
         """
         if self.folder is None:
             return History()
-        path = together(lambda: newest(self.folder), main_only=True)
+        path = run_on_all_ranks(lambda: newest(self.folder), main_only=True)
         if path is None:
             return History()
         run = json.loads((path / "run.json").read_bytes())
-        together(lambda: self._compare(path, run["conditions"]))
+        run_on_all_ranks(lambda: self._compare(path, run["conditions"]))
         try:
             self.accelerator.load_state(path)
         except (RuntimeError, ValueError, KeyError) as error:
@@ -149,7 +146,7 @@ class RunCheckpoints:
         history = History(**run["history"])
         file = path / self.data_file
         state = torch.load(file, weights_only=True) if file.exists() else None
-        self.steps.go_on(len(history.steps), state)
+        self.steps.resume(len(history.steps), state)
         if self.accelerator.is_main_process and os.environ.get("BOOK_BUILD") != "1":
             print(f"Going on from {path}", file=sys.stderr)
         return history
@@ -197,9 +194,9 @@ def save(folder: Path, step: int, write: Callable[[Path], object]) -> Path:
         _sync(folder)
 
     try:
-        together(begin, main_only=True)
-        together(lambda: write(partial))
-        together(finish, main_only=True)
+        run_on_all_ranks(begin, main_only=True)
+        run_on_all_ranks(lambda: write(partial))
+        run_on_all_ranks(finish, main_only=True)
     except (OSError, RuntimeError, SafetensorError) as error:
         if PartialState().is_main_process:
             shutil.rmtree(partial, ignore_errors=True)

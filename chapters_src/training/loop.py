@@ -30,10 +30,11 @@ from chapters_src.training.history import History, Recorder
 from chapters_src.training.launch import (
     accelerator_for,
     accumulation_steps,
-    kept_generators,
+    full_tensor,
     prepared,
+    preserved_rng_state,
     unsharded,
-    whole,
+    unwrap,
 )
 from chapters_src.training.order import Step, steps_of
 from chapters_src.training.settings import Settings, learning_rate_at
@@ -111,7 +112,7 @@ def train(
         CheckpointError: a checkpoint cannot be written, or is one of another run.
     """
     _check(model, batches, settings, evaluate, checkpoint_folder)
-    with accelerator_for(settings) as accelerator, kept_generators():
+    with accelerator_for(settings) as accelerator, preserved_rng_state():
         set_seed(settings.seed, device_specific=True)  # Another dropout in each process.
         optimizers = make_optimizers(model) if make_optimizers else [_adamw(model, settings, accelerator)]
         _check_optimizers(model, optimizers)
@@ -132,7 +133,7 @@ def train(
                     accelerator, wrapped, batches_of_step, compute_loss, count_items
                 )
                 norm = accelerator.clip_grad_norm_(wrapped.parameters(), settings.max_grad_norm)
-                recorder.note(learning_rate, loss_sum, whole(norm), num_items)
+                recorder.note(learning_rate, loss_sum, full_tensor(norm), num_items)
                 done = step + 1
                 evaluates = evaluate is not None and _is_due(done, settings.evaluate_every, total_steps)
                 saves = _is_due(done, settings.checkpoint_every, total_steps)
@@ -203,11 +204,11 @@ def _is_due(step: int, every: int, total_steps: int) -> bool:
 
 
 def _evaluate(accelerator: Accelerator, wrapped: nn.Module, evaluate: Evaluate) -> dict[str, float]:
-    model = accelerator.unwrap_model(wrapped, keep_torch_compile=False)
+    model = unwrap(wrapped)
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
-        with kept_generators(), torch.no_grad(), unsharded(accelerator, model):
+        with preserved_rng_state(), torch.no_grad(), unsharded(accelerator, model):
             metrics = {name: float(value) for name, value in evaluate(model).items()}
     finally:
         for module, training in modes:

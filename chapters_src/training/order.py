@@ -18,7 +18,7 @@ from accelerate import PartialState
 from accelerate.utils import gather_object, set_seed
 from torch.utils.data import DataLoader, IterableDataset
 
-from chapters_src.training.launch import kept_generators, together
+from chapters_src.training.launch import preserved_rng_state, run_on_all_ranks
 
 # The batches of one process in one step. Weight 0: a stand-in that lets a process without a batch of its own
 # take part in the exchange of gradients.
@@ -36,7 +36,7 @@ def steps_of(loader: DataLoader, seed: int, accumulation_steps: int, split_strea
         split_stream: a stream is the same in all processes, and shared out among them.
 
     Returns:
-        An iterable of steps, without end, with `per_epoch`, `state`, `go_on` and `fingerprint`.
+        An iterable of steps, without end, with `per_epoch`, `state`, `resume` and `fingerprint`.
     """
     if isinstance(loader.dataset, IterableDataset):
         return Stream(loader, seed, accumulation_steps, split_stream)
@@ -68,18 +68,18 @@ class Steps:
                 yield [(next(loaded), weight) for _, weight in share]
             skipped = 0
 
-    def go_on(self, step: int, state: None) -> None:
+    def resume(self, step: int, state: None) -> None:
         """Begin after so many steps; nothing of them is loaded."""
         self.first_step = step
 
     def state(self) -> None:
-        """Give what `go_on` needs besides the number of steps."""
+        """Give what `resume` needs besides the number of steps."""
 
     def fingerprint(self) -> dict[str, object]:
         """Describe the data: how many, and a hash of some examples, as one seed orders them."""
         order = self._order(0)
         some = np.linspace(0, len(order) - 1, _SAMPLES).astype(int)
-        with kept_generators():  # An example may be drawn at random.
+        with preserved_rng_state():  # An example may be drawn at random.
             set_seed(0)
             sample = [self.loader.dataset[order[i][0]] for i in sorted({*some})]
         counts = {"examples": len(self.loader.dataset), "batches": len(self.loader)}
@@ -87,7 +87,7 @@ class Steps:
 
     def _order(self, seed: int) -> list[Any]:
         """Draw the batches of an epoch, as positions in the data set."""
-        with kept_generators():
+        with preserved_rng_state():
             set_seed(seed)
             return [list(batch) for batch in self.loader.batch_sampler]
 
@@ -135,28 +135,28 @@ class Stream:
             data.load_state_dict(self.data_state)
         batches = iter(_like(self.loader, data, _seed_of(self.seed, self.epoch)))
         if self.data_state is None and self.num_read:
-            with kept_generators():
+            with preserved_rng_state():
                 next(itertools.islice(batches, self.num_read - 1, None), None)
         self.data_state = None
         return batches
 
-    def go_on(self, step: int, state: dict[str, Any]) -> None:
+    def resume(self, step: int, state: dict[str, Any]) -> None:
         """Begin where `state` was read: at once if the data set can, else by reading up to there."""
         self.epoch, self.num_read, self.data_state = state["epoch"], state["read"], state["data_set"]
 
     def state(self) -> dict[str, Any]:
-        """Give what `go_on` needs."""
+        """Give what `resume` needs."""
         data_state = self.loader.dataset.state_dict() if self._knows_its_place() else None
         return {"epoch": self.epoch, "read": self.num_read, "data_set": data_state}
 
     def fingerprint(self) -> dict[str, object]:
         """Describe the data: a hash of the first batch; if each process brings a stream, of all of theirs."""
-        first = together(self._hash_of_first_batch)
+        first = run_on_all_ranks(self._hash_of_first_batch)
         return {"hash of the data": first if self.is_shared else gather_object([first])}
 
     def _hash_of_first_batch(self) -> str:
         """Read it from a copy of the stream, so that the run begins where it would have begun."""
-        with kept_generators():
+        with preserved_rng_state():
             set_seed(0)
             return _hash(next(self._open(copy.copy(self.loader.dataset)), None))
 
