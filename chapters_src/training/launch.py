@@ -1,12 +1,12 @@
-"""From what a launcher (`accelerate launch`, `torchrun`) sets to the `Accelerator` of one run.
+r"""From what a launcher (`accelerate launch`, `torchrun`) sets to the `Accelerator` of one run.
 
 Whatever a launcher can request is either done or refused with an error that says so; nothing is ignored.
 Without a launcher there is one process, on the device that Accelerate finds. With one:
 
     accelerate launch --multi_gpu --mixed_precision bf16 script.py
     ACCELERATE_USE_CPU=true torchrun --nproc-per-node 2 script.py
-    accelerate launch --use_fsdp --fsdp_version 2 --fsdp_cpu_ram_efficient_loading false \\
-        --fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP \\
+    accelerate launch --use_fsdp --fsdp_version 2 --fsdp_cpu_ram_efficient_loading false \
+        --fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP \
         --fsdp_transformer_layer_cls_to_wrap TransformerLayer script.py
 
 Without the wrap policy, FSDP gathers the whole model at once instead of layer by layer. Accelerate passes
@@ -104,7 +104,9 @@ def batches_per_step(settings: Settings | None = None) -> int:
     Returns:
         At least 1.
     """
-    accumulated = int(os.environ.get(_ACCUMULATION, "1")) if settings is None else accumulation_steps(settings)
+    accumulated = (
+        int(os.environ.get(_ACCUMULATION, "1")) if settings is None else accumulation_steps(settings)
+    )
     return accumulated * PartialState().num_processes
 
 
@@ -191,7 +193,7 @@ def _is_on(name: str) -> bool:
 def prepared(
     accelerator: Accelerator, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]
 ) -> Iterator[tuple[nn.Module, list[torch.optim.Optimizer]]]:
-    """Let Accelerate move, wrap, shard and compile a model as the launcher says; remove the wrapping at the end.
+    """Let Accelerate move, wrap, shard and compile a model as the launcher says, and finally unwrap it.
 
     However the run ends, the model is then in evaluation mode and has no gradients.
 
@@ -301,11 +303,9 @@ def full_state_dict(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def _check_initial_weights(accelerator: Accelerator, model: nn.Module) -> None:
-    """Check that all processes shard the same weights. (DDP copies those of the main process.)"""
+    """Check that all processes shard the same weights. Unlike DDP, FSDP does not copy the main one's."""
     if accelerator.is_fsdp2 and not accelerator.state.fsdp_plugin.cpu_ram_efficient_loading:
-        norm = full_tensor(
-            nn.utils.get_total_norm([parameter.detach() for parameter in model.parameters()])
-        )
+        norm = full_tensor(nn.utils.get_total_norm([parameter.detach() for parameter in model.parameters()]))
         norms = gather_object([norm.item()])
         if len(set(norms)) > 1:
             raise ValueError(
