@@ -1,53 +1,63 @@
-"""Checkpoints, as folders that appear whole or not at all: a run survives a full disk and a lost machine.
+"""Checkpoints: folders that appear complete or not at all, so that a run survives a full disk or a crash.
 
-A checkpoint is built in a folder beside its place, written through to the disk, and moved into place by one
-rename. A manifest holds the sha256 of each file, so that one that was damaged later is noticed.
+A checkpoint is built in a folder beside its final place, flushed to the disk, and moved into place by one
+rename. A manifest holds the SHA-256 of each file, so that later damage is noticed.
 """
 
+import contextlib
 import hashlib
 import json
 import math
 import os
 import shutil
 import sys
+import time
+import uuid
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 from accelerate import Accelerator, PartialState
+from accelerate.utils import gather_object, set_seed
+from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 from torch import nn
 
+from chapters_src.training.conditions import Conditions, differences
 from chapters_src.training.history import History
-from chapters_src.training.launch import accumulation_steps, together, whole
+from chapters_src.training.launch import full_tensor, run_on_all_ranks, unwrap
 from chapters_src.training.order import Steps, Stream
-from chapters_src.training.settings import Settings
 
-KEEP = 2  # Checkpoints kept: the newest, and the one before in case the newest gets damaged.
+KEEP = 2  # Checkpoints kept: the newest, and the previous one in case the newest gets damaged.
 
 _MANIFEST = "manifest.json"
 _PARTIAL = ".partial"
+_LOCK = ".lock"
+_PATIENCE = 10.0  # Seconds until a network file system has to show a new file on all computers.
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint cannot be written, or not be used. The message says why, and what to do."""
+    """A checkpoint cannot be written or used. The message says why, and what to do."""
 
 
 class RunCheckpoints:
-    """What a run leaves on the disk, and how it goes on from there. Without a folder nothing happens.
+    """What a run saves, and how it is resumed. Without a folder nothing happens.
 
-    Accelerate writes and reads weights (safetensors), optimizers and generators; beside them are the history,
-    the conditions under which the run may go on, and the place in a stream. No file can run code when it is
-    read, but for one under FSDP with sharded checkpoints: the metadata that PyTorch writes are a pickle.
+    Accelerate writes and reads weights (safetensors), optimizers and random generators. Next to them are the
+    history, the conditions under which the run may be resumed, and the place in a stream. No file can execute
+    code when it is read, with one exception: under FSDP with sharded checkpoints, the metadata that PyTorch
+    writes are a pickle.
 
     Args:
         folder: of the run, or None.
         accelerator: of the run; it has prepared the model.
-        model: as the accelerator gave it.
+        model: as the accelerator returned it.
         steps: which batches the run sees.
-        settings: of the run.
+        conditions: what has to be the same for the run to be resumed.
+        seed: of the run.
+        total_steps: its length.
     """
 
     def __init__(
@@ -56,21 +66,24 @@ class RunCheckpoints:
         accelerator: Accelerator,
         model: nn.Module,
         steps: Steps | Stream,
-        settings: Settings,
+        conditions: Conditions,
+        seed: int,
+        total_steps: int,
     ) -> None:
         self.folder = None if folder is None else Path(folder)
         self.accelerator, self.model, self.steps = accelerator, model, steps
-        self.data_file = f"data_{accelerator.process_index}.pt"
+        self.conditions, self.seed, self.total_steps = conditions, seed, total_steps
+        self.rank, self.num_processes = accelerator.process_index, accelerator.num_processes
+        self.data_file = f"data_{0 if steps.is_shared else self.rank}.pt"
         if self.folder is not None:
-            self.conditions = json.loads(json.dumps(self._conditions(settings)))
             accelerator.register_save_state_pre_hook(self._store_as_the_model_names_it)
             accelerator.register_load_state_pre_hook(self._load_as_the_model_names_it)
 
     def _store_as_the_model_names_it(
         self, models: list[nn.Module], weights: list[dict[str, torch.Tensor]], folder: str
     ) -> None:
-        """Leave out what DDP puts before each name, and all names but one of a tied tensor."""
-        for i, model in enumerate(map(self._bare, models[: len(weights)])):  # FSDP writes files of its own.
+        """Remove the prefixes of wrappers from names, and all names but one of a tied tensor."""
+        for i, model in enumerate(map(unwrap, models[: len(weights)])):  # FSDP writes files of its own.
             state = model.state_dict(keep_vars=True)
             names = {id(tensor): name for name, tensor in reversed(state.items())}  # The first name of each.
             weights[i] = {
@@ -80,20 +93,7 @@ class RunCheckpoints:
             }
 
     def _load_as_the_model_names_it(self, models: list[nn.Module], folder: str) -> None:
-        models[:] = map(self._bare, models)
-
-    def _bare(self, model: nn.Module) -> nn.Module:
-        return self.accelerator.unwrap_model(model, keep_torch_compile=False)
-
-    def _conditions(self, settings: Settings) -> dict[str, object]:
-        """Collect what has to be the same for the run to go on."""
-        return {
-            **{name: value for name, value in asdict(settings).items() if name != "log_every"},
-            "accumulation_steps": accumulation_steps(settings),
-            "mixed_precision": self.accelerator.mixed_precision,
-            "processes": self.accelerator.num_processes,
-            **self.steps.fingerprint(),
-        }
+        models[:] = map(unwrap, models)
 
     def save(self, history: History) -> None:
         """Write a checkpoint after the last step of the history. All processes call it.
@@ -109,7 +109,7 @@ class RunCheckpoints:
             return
         step = len(history.steps)
         weights = [weight.detach() for weight in self.model.parameters() if weight.is_floating_point()]
-        if not math.isfinite(whole(nn.utils.get_total_norm(weights))):
+        if not math.isfinite(full_tensor(nn.utils.get_total_norm(weights))):
             raise FloatingPointError(
                 f"step {step}: a weight is not finite, so no checkpoint is written. Lower the learning rate."
             )
@@ -117,28 +117,35 @@ class RunCheckpoints:
 
     def _write(self, place: Path, history: History) -> None:
         self.accelerator.save_state(place)
-        if (state := self.steps.state()) is not None:
+        state = self.steps.state()
+        if state is not None and (self.accelerator.is_main_process or not self.steps.is_shared):
             torch.save(state, place / self.data_file)
         if self.accelerator.is_main_process:
-            run = {"conditions": self.conditions, "history": asdict(history)}
+            run = {
+                "conditions": self.conditions,
+                "total_steps": self.total_steps,
+                "processes": self.num_processes,
+                "history": asdict(history),
+            }
             (place / "run.json").write_text(json.dumps(run), encoding="utf-8")
 
     def load(self) -> History:
-        """Go on from the newest intact checkpoint, if there is one. All processes call it.
+        """Resume from the newest intact checkpoint, if there is one. All processes call it.
 
         Returns:
             The history up to there; an empty one if there is no checkpoint.
 
         Raises:
-            CheckpointError: it is of another run or model, or all checkpoints are damaged.
+            CheckpointError: the checkpoint is of another run or model, or all checkpoints are damaged.
         """
         if self.folder is None:
             return History()
-        path = together(lambda: newest(self.folder), main_only=True)
+        path = run_on_all_ranks(lambda: newest(self.folder), main_only=True)
         if path is None:
             return History()
         run = json.loads((path / "run.json").read_bytes())
-        together(lambda: self._compare(path, run["conditions"]))
+        history = History(**run["history"])
+        run_on_all_ranks(lambda: self._compare(path, run["conditions"], len(history.steps)))
         try:
             self.accelerator.load_state(path)
         except (RuntimeError, ValueError, KeyError) as error:
@@ -146,60 +153,131 @@ class RunCheckpoints:
                 f"The checkpoint {path} is of another model: {error} "
                 "Give another checkpoint_folder, or delete this one."
             ) from error
-        history = History(**run["history"])
+        if not (path / f"random_states_{self.rank}.pkl").exists():  # There were fewer processes.
+            set_seed(self.seed + len(history.steps), device_specific=True)
         file = path / self.data_file
         state = torch.load(file, weights_only=True) if file.exists() else None
-        self.steps.go_on(len(history.steps), state)
-        if self.accelerator.is_main_process and os.environ.get("BOOK_BUILD") != "1":
-            print(f"Going on from {path}", file=sys.stderr)
+        self.steps.resume(len(history.steps), state)
+        self._report(path, run)
         return history
 
-    def _compare(self, path: Path, then: Mapping[str, object]) -> None:
-        now = self.conditions
-        differences = [
-            f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
-            for name in {**then, **now}
-            if then.get(name) != now.get(name)
-        ]
-        if differences:
+    def _compare(self, path: Path, then: Conditions, num_steps: int) -> None:
+        if found := differences(then, self.conditions):
             raise CheckpointError(
-                f"The checkpoint {path} is of a run with other settings or data: {'; '.join(differences)}. "
-                "Go on with the former ones, or give another checkpoint_folder."
+                f"The checkpoint {path} is of a run with other settings, options or data: {found}. "
+                "Resume with the former values, or give another checkpoint_folder."
             )
+        if num_steps > self.total_steps:
+            raise CheckpointError(
+                f"The checkpoint {path} has {num_steps} steps, and the run is now {self.total_steps} steps "
+                "long: make it at least as long, or give another checkpoint_folder."
+            )
+
+    def _report(self, path: Path, run: dict[str, int]) -> None:
+        if not self.accelerator.is_main_process or os.environ.get("BOOK_BUILD") == "1":
+            return
+        changes = []
+        if run["total_steps"] != self.total_steps:
+            changes.append(
+                f"the run had {run['total_steps']} steps and now has {self.total_steps}; from here on the "
+                "learning rate follows the new schedule"
+            )
+        if run["processes"] != self.num_processes:
+            changes.append(
+                f"it had {run['processes']} processes and now has {self.num_processes}, so dropout differs"
+            )
+        print(": ".join([f"Resuming from {path}", *["; ".join(changes)] * bool(changes)]), file=sys.stderr)
+
+
+@contextlib.contextmanager
+def exclusive(folder: Path | None) -> Iterator[None]:
+    """Lock a folder for one run, and check that all processes see the same one. All processes call it.
+
+    The operating system releases the lock when the main process ends, however it ends.
+
+    Args:
+        folder: made if it does not exist; None: nothing happens.
+
+    Raises:
+        CheckpointError: another run uses the folder, it cannot be made or locked, or some process sees
+            another folder of this name.
+    """
+    if folder is None:
+        yield
+        return
+    lock = FileLock(folder / _LOCK)
+    run_on_all_ranks(lambda: _acquire(lock, folder), main_only=True)
+    try:
+        _check_shared(folder)
+        yield
+    finally:
+        lock.release()
+
+
+def _acquire(lock: FileLock, folder: Path) -> None:
+    _make(folder)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise CheckpointError(
+            f"Another run is using {folder}: wait until it has ended, or give another checkpoint_folder."
+        ) from error
+    except OSError as error:
+        raise CheckpointError(f"{folder} cannot be locked for this run: {error.strerror}.") from error
+
+
+def _check_shared(folder: Path) -> None:
+    """Check that all processes see what the main one writes, as they have to when the run is resumed."""
+    if PartialState().num_processes == 1:
+        return
+    probe = folder / run_on_all_ranks(lambda: f".{uuid.uuid4().hex}", main_only=True)
+    run_on_all_ranks(probe.touch, main_only=True)
+    deadline = time.monotonic() + _PATIENCE
+    while not (is_there := probe.exists()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    seen = gather_object([is_there])
+    if PartialState().is_main_process:
+        probe.unlink(missing_ok=True)
+    if not all(seen):
+        blind = ", ".join(str(rank) for rank, is_seen in enumerate(seen) if not is_seen)
+        raise CheckpointError(
+            f"{folder} is not the same folder for all processes: what the main process writes there, "
+            f"process {blind} does not see. Give a checkpoint_folder on a disk that all of them share."
+        )
 
 
 def save(folder: Path, step: int, write: Callable[[Path], object]) -> Path:
     """Write a checkpoint, then remove all but the newest `KEEP`. All processes call it.
 
     Args:
-        folder: of the run; made if it is not there. On several computers: one that all of them see.
+        folder: of the run; made if it does not exist. It has to be visible on all computers of the run.
         step: number of the step after which it is written.
-        write: writes files into the folder that it is given. Each process calls it.
+        write: writes files into a given folder. Each process calls it.
 
     Returns:
         The folder of the checkpoint.
 
     Raises:
-        CheckpointError: it cannot be written. Those before are as they were.
+        CheckpointError: it cannot be written. Earlier checkpoints are unchanged.
     """
     place = folder / f"step-{step:08d}"
     partial = place.with_name(place.name + _PARTIAL)
 
     def begin() -> None:
-        shutil.rmtree(partial, ignore_errors=True)  # Left by a run that was killed here.
+        shutil.rmtree(partial, ignore_errors=True)  # Left by a run that was killed at this point.
         partial.mkdir(parents=True)
 
     def finish() -> None:
         _seal(partial)
-        if place.exists():  # Damaged, or the run would have gone on from it.
+        if place.exists():  # It is damaged; otherwise the run would have resumed from it.
             shutil.rmtree(place)
         partial.rename(place)
         _sync(folder)
 
     try:
-        together(begin, main_only=True)
-        together(lambda: write(partial))
-        together(finish, main_only=True)
+        run_on_all_ranks(begin, main_only=True)
+        run_on_all_ranks(lambda: write(partial))
+        run_on_all_ranks(finish, main_only=True)
     except (OSError, RuntimeError, SafetensorError) as error:
         if PartialState().is_main_process:
             shutil.rmtree(partial, ignore_errors=True)
@@ -207,7 +285,7 @@ def save(folder: Path, step: int, write: Callable[[Path], object]) -> Path:
             f"After step {step} no checkpoint can be written to {folder}: "
             f"{getattr(error, 'strerror', None) or error}. "
             f"{_what_is_there(folder)} The model in memory has the weights of step {step}. "
-            "Make room, or make the folder writable, and call train again to go on from the checkpoint."
+            "Free some space or make the folder writable, and call train again to resume."
         ) from error
     if PartialState().is_main_process:
         older = [path for path in _checkpoints(folder) if path <= place]
@@ -217,7 +295,7 @@ def save(folder: Path, step: int, write: Callable[[Path], object]) -> Path:
 
 
 def _seal(folder: Path) -> None:
-    """Write all files through to the disk, and the manifest that holds their hashes."""
+    """Write the manifest with the hashes of all files, and flush everything to the disk."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     manifest = {path.relative_to(folder).as_posix(): _hash(path) for path in files}
     (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
@@ -227,29 +305,33 @@ def _seal(folder: Path) -> None:
 
 
 def newest(folder: Path) -> Path | None:
-    """Find the newest checkpoint that is intact. For each damaged one that is newer there is a warning.
+    """Find the newest intact checkpoint, and warn of each newer one that is damaged.
 
     Args:
-        folder: of the run; made if it is not there, so that a wrong place is noticed before the first step.
+        folder: of the run; made if it does not exist, so that a wrong place is noticed before the first step.
 
     Returns:
         Its folder, or None if there are no checkpoints.
 
     Raises:
-        CheckpointError: there are checkpoints, and all are damaged; or the folder cannot be made.
+        CheckpointError: all checkpoints are damaged, or the folder cannot be made.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CheckpointError(f"{folder} cannot be a folder for checkpoints: {error.strerror}.") from error
+    _make(folder)
     found = _checkpoints(folder)
     for path in reversed(found):
         if not (problem := _problem(path)):
             return path
-        warnings.warn(f"The checkpoint {path} is damaged ({problem}): trying the one before.", stacklevel=2)
+        warnings.warn(f"The checkpoint {path} is damaged ({problem}): trying the previous one.", stacklevel=2)
     if found:
-        raise CheckpointError(f"All checkpoints in {folder} are damaged. To start anew, delete that folder.")
+        raise CheckpointError(f"All checkpoints in {folder} are damaged. To start over, delete that folder.")
     return None
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"{folder} cannot be a folder for checkpoints: {error.strerror}.") from error
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -262,7 +344,7 @@ def _what_is_there(folder: Path) -> str:
 
 
 def _problem(path: Path) -> str:
-    """Say what is wrong with a checkpoint; empty if nothing is."""
+    """Return what is wrong with a checkpoint; an empty string if it is intact."""
     try:
         for name, expected in json.loads((path / _MANIFEST).read_bytes()).items():
             if _hash(path / name) != expected:
@@ -278,7 +360,7 @@ def _hash(path: Path) -> str:
 
 
 def _sync(path: Path) -> None:
-    """Write a file through to the disk, or which names a folder holds (Windows has no call for folders)."""
+    """Flush a file, or the entries of a folder, to the disk (Windows has no call for folders)."""
     if path.is_dir() and os.name != "posix":
         return
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)

@@ -1,17 +1,24 @@
-"""What a launcher (`accelerate launch`, `torchrun`) sets, and the `Accelerator` that a run makes of it.
+r"""From what a launcher (`accelerate launch`, `torchrun`) sets to the `Accelerator` of one run.
 
-Everything that a launcher can ask for is done or refused with an error that says so; nothing is passed over.
-Without a launcher there is one process, and the device is the one that Accelerate finds. With one:
+Whatever a launcher can request is either done or refused with an error that says so; nothing is ignored.
+Without a launcher there is one process, on the device that Accelerate finds. With one:
 
     accelerate launch --multi_gpu --mixed_precision bf16 script.py
-    accelerate launch --use_fsdp --fsdp_version 2 --fsdp_cpu_ram_efficient_loading false script.py
     ACCELERATE_USE_CPU=true torchrun --nproc-per-node 2 script.py
+    accelerate launch --use_fsdp --fsdp_version 2 --fsdp_cpu_ram_efficient_loading false \
+        --fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP \
+        --fsdp_transformer_layer_cls_to_wrap TransformerLayer script.py
+
+Without the wrap policy, FSDP gathers the whole model at once instead of layer by layer. Accelerate passes
+`--gradient_accumulation_steps` on to the script only for DeepSpeed; for all other engines set the environment
+variable `ACCELERATE_GRADIENT_ACCUMULATION_STEPS`.
 """
 
 import contextlib
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,14 +29,16 @@ from accelerate.utils import (
     DistributedDataParallelKwargs,
     GradientAccumulationPlugin,
     broadcast_object_list,
+    extract_model_from_parallel,
     gather_object,
 )
 from torch import nn
 
 from chapters_src.training.settings import PRECISIONS, Settings
 
-_KINDS = (DistributedType.NO, DistributedType.MULTI_CPU, DistributedType.MULTI_GPU, DistributedType.FSDP)
-# What Accelerate leaves in a model: by the last one it would take it for prepared in the next run.
+_ENGINES = (DistributedType.NO, DistributedType.MULTI_CPU, DistributedType.MULTI_GPU, DistributedType.FSDP)
+_ACCUMULATION = "ACCELERATE_GRADIENT_ACCUMULATION_STEPS"
+# What Accelerate leaves on a model. Because of the last one, the next run would not prepare it again.
 _MARKS = ("forward", "_original_forward", "_is_accelerate_prepared")
 
 
@@ -37,28 +46,29 @@ _MARKS = ("forward", "_original_forward", "_is_accelerate_prepared")
 def accelerator_for(settings: Settings) -> Iterator[Accelerator]:
     """Make the `Accelerator` of one run.
 
-    Accelerate keeps one state in each process; a run has its own, and afterwards the former is back.
+    Accelerate keeps one global state per process. The run gets its own; the previous state is restored
+    afterwards.
 
     Args:
-        settings: what it says about precision has to agree with what the launcher says.
+        settings: their precision and accumulation have to agree with the launcher's.
 
     Yields:
         The accelerator.
 
     Raises:
-        ValueError: the launcher asks for something that would not happen, or that the settings contradict.
+        ValueError: the launcher requests something that is not supported, or contradicts the settings.
     """
     before = [(state, dict(state._shared_state)) for state in (AcceleratorState, GradientState)]
     for state, _ in before:
         state._reset_state()  # As the library's Trainer does.
     if PartialState._shared_state.get("distributed_type") == DistributedType.FSDP:
-        # A former run's. Accelerate decides for FSDP only where it finds several cards, and nothing decided.
+        # Left by an earlier run. Accelerate chooses FSDP only while the type is still the general one.
         PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
     try:
         _check_environment(settings)
         accelerator = Accelerator(
             mixed_precision=settings.mixed_precision,
-            # The loop counts accumulated batches itself, because an epoch may end with fewer.
+            # The loop counts accumulated batches itself, because the last step of an epoch may have fewer.
             gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1),
             kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
         )
@@ -71,23 +81,52 @@ def accelerator_for(settings: Settings) -> Iterator[Accelerator]:
 
 
 def accumulation_steps(settings: Settings) -> int:
-    """Give the number of batches that each process puts into a step: the settings', else the launcher's."""
-    return settings.accumulation_steps or int(os.environ.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "1"))
+    """Return how many batches each process accumulates in one step: the settings' value, or the launcher's.
+
+    Args:
+        settings: of the run.
+
+    Returns:
+        At least 1.
+    """
+    return settings.accumulation_steps or int(os.environ.get(_ACCUMULATION, "1"))
+
+
+def batches_per_step(settings: Settings | None = None) -> int:
+    """Return how many batches of a loader make one step: accumulated batches times processes.
+
+    A script divides its global batch by this number, so that the same training runs on any number of
+    processes.
+
+    Args:
+        settings: of the run; None if they do not set `accumulation_steps`.
+
+    Returns:
+        At least 1.
+    """
+    accumulated = (
+        int(os.environ.get(_ACCUMULATION, "1")) if settings is None else accumulation_steps(settings)
+    )
+    return accumulated * PartialState().num_processes
 
 
 def _check_environment(settings: Settings) -> None:
     for engine in ("DEEPSPEED", "MEGATRON_LM"):
         if _is_on(f"ACCELERATE_USE_{engine}"):
-            raise ValueError(f"the launcher asks for {engine}, which is unknown here: use DDP or FSDP2")
+            raise ValueError(f"the launcher requests {engine}, which is not supported: use DDP or FSDP2")
     launched = os.environ.get("ACCELERATE_MIXED_PRECISION")
     if launched not in (None, *PRECISIONS):
-        raise ValueError(f"the launcher asks for mixed precision {launched!r}; possible are {PRECISIONS}")
+        raise ValueError(f"the launcher requests mixed precision {launched!r}; supported are {PRECISIONS}")
     if launched and settings.mixed_precision not in (None, launched):
         raise ValueError(
             f"the settings have mixed_precision={settings.mixed_precision!r}, the launcher has {launched!r}: "
             f"launch with --mixed_precision {settings.mixed_precision}, or leave it out of the settings"
         )
-    launched = os.environ.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS")
+    launched = os.environ.get(_ACCUMULATION)
+    if launched is None and "ACCELERATE_MIXED_PRECISION" in os.environ:  # `accelerate launch` sets it.
+        _check_launch_command()
+    if launched is not None and not (launched.isdigit() and int(launched) > 0):
+        raise ValueError(f"{_ACCUMULATION}={launched!r} has to be a whole number, at least 1")
     if launched and settings.accumulation_steps not in (None, int(launched)):
         raise ValueError(
             f"the settings have accumulation_steps={settings.accumulation_steps}, "
@@ -95,35 +134,55 @@ def _check_environment(settings: Settings) -> None:
         )
 
 
+def _check_launch_command() -> None:
+    """Refuse `accelerate launch --gradient_accumulation_steps`, which is not passed on to the script."""
+    try:  # The launcher is the parent process. Only Linux tells its command line.
+        command = Path(f"/proc/{os.getppid()}/cmdline").read_text(encoding="utf-8").split("\0")[:-1]
+    except (OSError, UnicodeDecodeError):
+        return
+    starts = [i for i, word in enumerate(command) if Path(word).name in ("launch", "accelerate-launch")]
+    if not starts or "accumulation" not in "".join(command):
+        return
+    from accelerate.commands.launch import launch_command_parser  # It takes a second.
+
+    # Only the launcher's own parser can tell its options from those of the script.
+    options, _ = launch_command_parser().parse_known_args(command[starts[0] + 1 :])
+    if options.gradient_accumulation_steps not in (None, 1):
+        raise ValueError(
+            f"`accelerate launch` does not pass --gradient_accumulation_steps on to the script: set "
+            f"{_ACCUMULATION}={options.gradient_accumulation_steps} in the environment instead"
+        )
+
+
 def _check_engine(accelerator: Accelerator) -> None:
-    kind, device = accelerator.distributed_type, accelerator.device
+    engine, device = accelerator.distributed_type, accelerator.device
     started = int(os.environ.get("WORLD_SIZE", "1"))
     if started != accelerator.num_processes:
         raise ValueError(
             f"the launcher has started {started} processes, but Accelerate sees {accelerator.num_processes}, "
-            "so that each would train for itself: on processors set ACCELERATE_USE_CPU=true for the "
-            "launcher, and call `setup` or `Accelerator()` before all else"
+            "so each would train on its own: on CPUs set ACCELERATE_USE_CPU=true for the launcher, and call "
+            "`setup` or `Accelerator()` before anything else"
         )
-    # Of processes on processors `accelerate launch --num_processes` starts only one, unless MPI does it.
+    # `accelerate launch --cpu --num_processes 2` starts one process, unless MPI starts the others.
     is_told_of_others = {"ACCELERATE_MIXED_PRECISION", "MASTER_ADDR"} <= os.environ.keys()
     if is_told_of_others and "WORLD_SIZE" not in os.environ and accelerator.num_processes == 1:
-        raise ValueError("the launcher was asked for several processes and has started one: use `torchrun`")
-    if _is_on("ACCELERATE_USE_FSDP") and kind != DistributedType.FSDP:
+        raise ValueError("the launcher was told to start several processes and started one: use `torchrun`")
+    if _is_on("ACCELERATE_USE_FSDP") and engine != DistributedType.FSDP:
         raise ValueError(
-            f"the launcher asks for FSDP, but Accelerate would not shard {accelerator.num_processes} "
-            f"process(es) on {device.type}: launch two or more on graphics cards, or leave FSDP out"
+            f"the launcher requests FSDP, but Accelerate does not shard {accelerator.num_processes} "
+            f"process(es) on {device.type}: launch two or more on GPUs, or leave FSDP out"
         )
-    if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
-        raise ValueError("the launcher asks for the first version of FSDP: set fsdp_version to 2")
-    if kind not in _KINDS:
-        raise ValueError(f"the launcher asks for {kind.value}, which is unknown here: use DDP or FSDP2")
+    if engine == DistributedType.FSDP and not accelerator.is_fsdp2:
+        raise ValueError("the launcher requests the first version of FSDP: set fsdp_version to 2")
+    if engine not in _ENGINES:
+        raise ValueError(f"the launcher requests {engine.value}, which is not supported: use DDP or FSDP2")
     if accelerator.parallelism_config and accelerator.parallelism_config.non_data_parallel_size > 1:
         raise ValueError(
-            "the launcher asks for tensor, context or sequence parallelism, which is unknown here: "
-            "set the sizes to 1"
+            "the launcher requests tensor, context or sequence parallelism, which is not supported: "
+            "set these sizes to 1"
         )
     if accelerator.mixed_precision == "fp16" and device.type == "cpu":
-        raise ValueError("mixed precision 'fp16' needs a graphics card, and this is a processor: use 'bf16'")
+        raise ValueError("mixed precision 'fp16' needs a GPU, and this is a CPU: use 'bf16'")
 
 
 def _is_on(name: str) -> bool:
@@ -134,61 +193,84 @@ def _is_on(name: str) -> bool:
 def prepared(
     accelerator: Accelerator, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]
 ) -> Iterator[tuple[nn.Module, list[torch.optim.Optimizer]]]:
-    """Let Accelerate move, wrap, shard and compile, as the launcher says; afterwards take the wrapping off.
+    """Let Accelerate move, wrap, shard and compile a model as the launcher says, and finally unwrap it.
 
-    However the run ends, the model is then in evaluation mode, and has no gradients.
+    However the run ends, the model is then in evaluation mode and has no gradients.
 
     Args:
         accelerator: of the run.
-        model: is moved to the accelerator's device, and stays there; under FSDP it stays sharded, too.
+        model: is moved to the accelerator's device and stays there; under FSDP it also stays sharded. It may
+            be compiled.
         optimizers: of its parameters.
 
     Yields:
-        The model that the training calls, and the optimizers.
+        The model to train, and the optimizers.
 
     Raises:
-        ValueError: FSDP would mix the weights of processes that begin with other ones, or has separated
-            parameters that were tied, or there are several optimizers under it or in fp16.
+        ValueError: under FSDP, if the processes start from different weights or tied parameters have been
+            separated; under FSDP or in fp16, if there are several optimizers.
     """
     if accelerator.is_fsdp2 and len(optimizers) > 1:
-        raise ValueError(f"{len(optimizers)} optimizers: under FSDP Accelerate can store one only")
+        raise ValueError(
+            f"{len(optimizers)} optimizers: under FSDP Accelerate saves only one; combine them into one"
+        )
     if accelerator.mixed_precision == "fp16" and len(optimizers) > 1:
         raise ValueError(
             f"{len(optimizers)} optimizers: in 'fp16' Accelerate would change the scale of the gradients "
-            "between one and the next; use 'bf16', or one optimizer"
+            "between their steps; use 'bf16', or one optimizer"
         )
-    _check_start(accelerator, model)
-    tied = ties(model)
-    before = {name: vars(model).pop(name) for name in _MARKS if name in vars(model)}
-    if "forward" in before:
-        model.forward = before["forward"]
+    _check_initial_weights(accelerator, model)
+    bare = unwrap(model)
+    tied = ties(bare)
+    # The bare model of a compiled one carries the marks, but not the forward that they belong to.
+    marked = [vars(module) for module in (model, bare)]
+    before = [{name: content[name] for name in _MARKS if name in content} for content in marked]
+    if "_original_forward" in before[1]:  # An accelerator of the caller has set a precision.
+        vars(model)["forward"] = before[1]["_original_forward"]
+    for name in _MARKS[1:]:
+        vars(bare).pop(name, None)
     try:
-        wrapped, *optimizers = accelerator.prepare(model, *optimizers)
-        if lost := tied - ties(accelerator.unwrap_model(wrapped, keep_torch_compile=False)):
+        wrapped, *wrapped_optimizers = accelerator.prepare(model, *optimizers)
+        if lost := tied - ties(unwrap(wrapped)):
             raise ValueError(
-                f"sharding has separated parameters that were one: {sorted(map(sorted, lost))}. "
+                f"sharding has separated tied parameters: {sorted(map(sorted, lost))}. "
                 "Set fsdp_cpu_ram_efficient_loading to false"
             )
-        yield wrapped, optimizers
+        yield wrapped, wrapped_optimizers
     finally:
         model.eval()
         model.zero_grad()
-        for name in _MARKS:
-            vars(model).pop(name, None)
-        vars(model).update(before)
+        for content, marks in zip(marked, before, strict=True):
+            for name in _MARKS:
+                content.pop(name, None)
+            content.update(marks)
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """Remove the wrappers of DDP and `torch.compile` from a model, whichever is outside.
+
+    Args:
+        model: any.
+
+    Returns:
+        The model itself, whose names of parameters have no prefix.
+    """
+    while (inner := extract_model_from_parallel(model, keep_torch_compile=False)) is not model:
+        model = inner
+    return model
 
 
 @contextlib.contextmanager
 def unsharded(accelerator: Accelerator, model: nn.Module) -> Iterator[None]:
-    """Let FSDP leave the whole model in each process for a while, so that parts of it can be called, too.
+    """Let FSDP keep the full model in each process for a while, so that its parts can be called as well.
 
     Args:
         accelerator: of the run.
-        model: without a wrapping; without FSDP nothing happens.
+        model: without wrappers; without FSDP nothing happens.
     """
     sharded = []
     if accelerator.is_fsdp2:
-        from torch.distributed.fsdp import FSDPModule  # It takes a second, which few need.
+        from torch.distributed.fsdp import FSDPModule  # The import takes a second, and few runs need it.
 
         sharded = [module for module in model.modules() if isinstance(module, FSDPModule)]
     try:
@@ -204,26 +286,42 @@ def unsharded(accelerator: Accelerator, model: nn.Module) -> Iterator[None]:
             )
 
 
-def _check_start(accelerator: Accelerator, model: nn.Module) -> None:
-    """See to it that FSDP does not shard other weights in each process (DDP gives all the main one's)."""
+def full_state_dict(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Return the full weights of a model that FSDP may have sharded. All processes call it.
+
+    Args:
+        model: after `train`; it may be compiled.
+
+    Returns:
+        The state dict on the CPU, under the names of the bare model, in the main process; an empty dict in
+        the others.
+    """
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+
+    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    return get_model_state_dict(unwrap(model), options=options)
+
+
+def _check_initial_weights(accelerator: Accelerator, model: nn.Module) -> None:
+    """Check that all processes shard the same weights. Unlike DDP, FSDP does not copy the main one's."""
     if accelerator.is_fsdp2 and not accelerator.state.fsdp_plugin.cpu_ram_efficient_loading:
-        norm = whole(nn.utils.get_total_norm([parameter.detach() for parameter in model.parameters()]))
+        norm = full_tensor(nn.utils.get_total_norm([parameter.detach() for parameter in model.parameters()]))
         norms = gather_object([norm.item()])
         if len(set(norms)) > 1:
             raise ValueError(
-                f"under FSDP all processes have to begin with the same weights; their lengths are {norms}: "
-                "make the model after the same seed in each"
+                f"under FSDP all processes have to start from the same weights; their norms are {norms}: "
+                "set the same seed in each process before making the model"
             )
 
 
 def ties(model: nn.Module) -> set[frozenset[str]]:
-    """Find the parameters that have several names, such as a head's matrix that is the embedding's.
+    """Find parameters that have several names, such as an output matrix that is also the embedding.
 
     Args:
         model: any.
 
     Returns:
-        For each such parameter its names.
+        The names of each such parameter.
     """
     names: dict[int, set[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -231,24 +329,24 @@ def ties(model: nn.Module) -> set[frozenset[str]]:
     return {frozenset(several) for several in names.values() if len(several) > 1}
 
 
-def whole(number: torch.Tensor) -> torch.Tensor:
-    """Give a number of which FSDP has left a part in each process.
+def full_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the full tensor where FSDP has left a part of it in each process.
 
     Args:
-        number: such as the norm of a gradient, of shape ().
+        tensor: a plain tensor or a DTensor, such as the norm of a sharded gradient.
 
     Returns:
-        The number, the same in all processes.
+        A plain tensor, the same in all processes.
     """
-    return number.full_tensor() if hasattr(number, "full_tensor") else number
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
-def together(action: Callable[[], Any], *, main_only: bool = False) -> Any:
-    """Do something in every process. An error in one is raised in all, so that none waits for it.
+def run_on_all_ranks(action: Callable[[], Any], *, main_only: bool = False) -> Any:
+    """Run a function in every process. An error in one is raised in all, so that none waits for it.
 
     Args:
         action: takes no arguments.
-        main_only: only the main process does it, and all get its result.
+        main_only: run it in the main process only, and send its result to all.
 
     Returns:
         The result of this process, or the main one's.
@@ -266,8 +364,8 @@ def together(action: Callable[[], Any], *, main_only: bool = False) -> Any:
 
 
 @contextlib.contextmanager
-def kept_generators() -> Iterator[None]:
-    """Leave the global generators of Python, NumPy and PyTorch at the end as they were at the beginning."""
+def preserved_rng_state() -> Iterator[None]:
+    """Restore the global random generators of Python, NumPy and PyTorch at the end."""
     states = random.getstate(), np.random.get_state()
     cards = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(cards):

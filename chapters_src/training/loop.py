@@ -1,12 +1,12 @@
 """The training loop. One step: gradients of one or several batches, clipping, an update of the weights.
 
-The loss of a step is the mean over all its items (examples, or tokens), however they are spread over batches
+The loss of a step is the mean over all its items (examples or tokens), however they are spread over batches
 and processes. So the items of a step are counted first, and the *sum* of each batch's losses is divided by
-that count before its gradient is taken. (The mean of the means of unequal batches would be something else.)
+that count before its gradient is taken. (The mean of the means of unequal batches is something else.)
 
-The loop says what a step is. How it is done belongs to Accelerate: where the model is, in which precision it
-computes, how processes exchange gradients (DDP), and how they share out the weights themselves (FSDP2). So
-the same script runs on a laptop, and on several machines with graphics cards that `accelerate launch` starts.
+The loop defines what a step is; Accelerate carries it out: where the model is, in which precision it
+computes, how processes exchange gradients (DDP), and how they shard the weights themselves (FSDP2). So the
+same script runs on a laptop and on several computers with GPUs, started by `accelerate launch`.
 """
 
 import contextlib
@@ -25,15 +25,23 @@ from torch.utils.data import DataLoader, IterableDataset
 from tqdm.auto import tqdm
 
 from chapters_src.training.batches import IGNORED
-from chapters_src.training.checkpoints import RunCheckpoints
+from chapters_src.training.checkpoints import RunCheckpoints, exclusive
+from chapters_src.training.conditions import (
+    as_stored,
+    check_same_in_all_processes,
+    model_options,
+    optimizer_options,
+    run_conditions,
+)
 from chapters_src.training.history import History, Recorder
 from chapters_src.training.launch import (
     accelerator_for,
     accumulation_steps,
-    kept_generators,
+    full_tensor,
     prepared,
+    preserved_rng_state,
     unsharded,
-    whole,
+    unwrap,
 )
 from chapters_src.training.order import Step, steps_of
 from chapters_src.training.settings import Settings, learning_rate_at
@@ -48,10 +56,10 @@ def count_labels(batch: Mapping[str, torch.Tensor]) -> int:
     """Count the items of a batch: its "labels" that are not -100.
 
     Args:
-        batch: as the loader gives it.
+        batch: as the loader yields it.
 
     Returns:
-        How many losses `compute_loss` will add up.
+        The number of losses that `compute_loss` adds up.
 
     Raises:
         ValueError: the batch has no "labels".
@@ -59,7 +67,9 @@ def count_labels(batch: Mapping[str, torch.Tensor]) -> int:
     try:
         return int((batch["labels"] != IGNORED).sum())
     except (KeyError, TypeError, IndexError) as error:
-        raise ValueError('the batches have no "labels": say with count_items how to count a batch') from error
+        raise ValueError(
+            'the batches have no "labels": pass a function count_items that counts one'
+        ) from error
 
 
 def train(
@@ -75,52 +85,67 @@ def train(
 ) -> History:
     """Train a model.
 
-    The global random generators are seeded for the run, and afterwards as they were before.
+    The global random generators are seeded for the run and restored afterwards.
 
     Args:
-        model: its parameters with `requires_grad` are trained, in place. It comes back in evaluation mode and
-            without gradients, after an error as well, on the device where it was trained; under FSDP it
-            stays sharded.
-        batches: of data with a length, or of an `IterableDataset`, which has to give the same each time it is
-            gone through, and needs `max_steps`. With `shuffle=True` the order is another one in each epoch,
-            and follows from `settings.seed`; a sampler of one's own has to draw from global generators.
-        compute_loss: takes the model and a batch on its device, gives the *sum* of the losses of the batch's
-            items, with its graph. It has to call the model itself, not a part of it.
+        model: its parameters with `requires_grad` are trained, in place. It may be compiled. It comes back in
+            evaluation mode and without gradients, also after an error, on the device where it was trained.
+            Under FSDP it stays sharded, and `full_state_dict` returns its weights.
+        batches: of data with a length, or of an `IterableDataset`, which has to yield the same each time it
+            is iterated over, and needs `max_steps`. With `shuffle=True` the order is different in each epoch
+            and follows from `settings.seed`; a custom sampler has to draw from the global generators. All
+            processes get the same data and train on their share of its batches. Workers persist over the
+            epochs of data with a length if the loader says so; those of a stream restart with each pass.
+        compute_loss: takes the model and a batch on its device, returns the *sum* of the losses of the
+            batch's items, with its graph. It has to call the model itself, not a part of it.
         settings: everything else.
-        count_items: takes a batch as the loader gives it, and gives the number of its items.
-        evaluate: takes the model, in evaluation mode and without gradients, gives metrics. It may call parts
-            of the model, too; under FSDP each process holds all of it meanwhile. What it draws from the
-            global generators does not change the training. All processes call it; the main one's counts.
-        make_optimizers: takes the model, gives optimizers for its parameters, such as Muon for the matrices
-            and AdamW for the rest; each parameter that is trained has to be in one of them. In fp16 and under
-            FSDP there may be one only. The schedule scales the learning rate that each group begins with.
-            Without it: AdamW, with the learning rate, betas and weight decay of the settings.
-        checkpoint_folder: where the run keeps its checkpoints. If one is there, the run goes on from it; on a
-            processor it ends with the same bits as one without interruption, unless worker processes of the
-            loader draw at random for data with a length: in the rest of an epoch they draw anew. A finished
-            run returns at once.
+        count_items: takes a batch as the loader yields it, returns the number of its items.
+        evaluate: takes the model, in evaluation mode and without gradients, returns metrics. It may also call
+            parts of the model; under FSDP each process holds the full model meanwhile. What it draws from the
+            global generators does not change the training. All processes call it; the main one's result
+            counts.
+        make_optimizers: takes the model, returns optimizers for its parameters, such as Muon for the matrices
+            and AdamW for the rest; each trained parameter has to be in one of them. In fp16 and under FSDP
+            only one optimizer is possible. The schedule scales the initial learning rate of each group.
+            By default AdamW, with the learning rate, betas and weight decay of the settings.
+        checkpoint_folder: where the run keeps its checkpoints, on a disk that all processes share. Only one
+            run at a time can use it. If it holds a checkpoint, the run resumes from it; on a CPU it ends with
+            the same bits as one without interruption, unless worker processes of the loader draw random
+            numbers for data with a length: in the rest of an epoch these are other numbers. A finished run
+            returns at once. The number of processes, the length of the run and all intervals may be changed
+            in between; a change to anything else that determines the training is an error.
 
     Returns:
         What happened, from the first step on.
 
     Raises:
-        ValueError: nothing to train or to train with, arguments that contradict each other or the launcher,
-            optimizers that leave a parameter out or share one.
+        ValueError: nothing to train or to train on; arguments that contradict each other or the launcher;
+            optimizers that leave a parameter out or share one; processes with different data or options.
         FloatingPointError: a loss or a gradient is not finite. With `log_every=1` the weights are those of
-            the step before; else the last checkpoint is the place to go on from.
-        CheckpointError: a checkpoint cannot be written, or is one of another run.
+            the step before; otherwise resume from the last checkpoint.
+        CheckpointError: a checkpoint cannot be written, or belongs to another run, or another run is using
+            the folder.
     """
     _check(model, batches, settings, evaluate, checkpoint_folder)
-    with accelerator_for(settings) as accelerator, kept_generators():
-        set_seed(settings.seed, device_specific=True)  # Another dropout in each process.
+    folder = None if checkpoint_folder is None else Path(checkpoint_folder)
+    with accelerator_for(settings) as accelerator, preserved_rng_state(), exclusive(folder):
+        set_seed(settings.seed, device_specific=True)  # Different dropout per rank.
         optimizers = make_optimizers(model) if make_optimizers else [_adamw(model, settings, accelerator)]
         _check_optimizers(model, optimizers)
         base_rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
         steps = steps_of(batches, settings.seed, accumulation_steps(settings), settings.split_stream)
         total_steps = settings.max_steps or settings.num_epochs * steps.per_epoch
+        conditions: dict[str, Any] = {}
+        if folder is not None or accelerator.num_processes > 1:
+            # The options of the default optimizer are in the settings.
+            options = model_options(model) | (optimizer_options(optimizers) if make_optimizers else {})
+            conditions = as_stored(run_conditions(accelerator, settings, steps.fingerprint()) | options)
+            check_same_in_all_processes(conditions)
         log_every = settings.log_every or (1 if accelerator.device.type == "cpu" else 10)
         with prepared(accelerator, model, optimizers) as (wrapped, optimizers):
-            checkpoints = RunCheckpoints(checkpoint_folder, accelerator, wrapped, steps, settings)
+            checkpoints = RunCheckpoints(
+                folder, accelerator, wrapped, steps, conditions, settings.seed, total_steps
+            )
             history = checkpoints.load()
             recorder = Recorder(history, accelerator)
             wrapped.train()
@@ -132,7 +157,7 @@ def train(
                     accelerator, wrapped, batches_of_step, compute_loss, count_items
                 )
                 norm = accelerator.clip_grad_norm_(wrapped.parameters(), settings.max_grad_norm)
-                recorder.note(learning_rate, loss_sum, whole(norm), num_items)
+                recorder.note(learning_rate, loss_sum, full_tensor(norm), num_items)
                 done = step + 1
                 evaluates = evaluate is not None and _is_due(done, settings.evaluate_every, total_steps)
                 saves = _is_due(done, settings.checkpoint_every, total_steps)
@@ -156,15 +181,16 @@ def _take_gradients(
     compute_loss: ComputeLoss,
     count_items: CountItems,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Leave the gradient of a step's mean loss in the parameters.
+    """Compute the gradient of a step's mean loss into the parameters.
 
-    Returns the sum of the losses of this process, and the number of items of all. Both stay on the device.
+    Returns the sum of this process's losses, and the number of items of all processes. Both stay on the
+    device.
     """
     counts = [weight * int(count_items(batch)) for batch, weight in batches]
     if min(counts) < 0:
-        raise ValueError(f"count_items gave {min(counts)}")
+        raise ValueError(f"count_items returned {min(counts)}: it has to be 0 or more")
     num_items = accelerator.reduce(torch.tensor(sum(counts), device=accelerator.device), "sum")
-    # Accelerate takes the mean over the processes, so that their number has to be multiplied in.
+    # Accelerate averages over the processes, so their number is multiplied in.
     scale = accelerator.num_processes / num_items.clamp(min=1)
     loss_sum = torch.zeros((), device=accelerator.device)
     for number, (batch, weight) in enumerate(batches, start=1):
@@ -173,14 +199,16 @@ def _take_gradients(
             loss = compute_loss(model, send_to_device(batch, accelerator.device, non_blocking=True))
             if not isinstance(loss, torch.Tensor) or loss.ndim != 0:
                 shape = tuple(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
-                raise ValueError(f"compute_loss gave {shape}: not one sum of losses, a tensor of shape ()")
+                raise ValueError(
+                    f"compute_loss returned {shape}: it has to be one sum of losses, of shape ()"
+                )
             accelerator.backward(weight * scale * loss)
         loss_sum += weight * loss.detach()
     return loss_sum, num_items
 
 
 def _adamw(model: nn.Module, settings: Settings, accelerator: Accelerator) -> torch.optim.Optimizer:
-    """Let matrices decay, but not vectors: those are biases, and the gains of norms."""
+    """Make AdamW with weight decay on matrices but not on vectors, which are biases and gains of norms."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in trained if p.ndim >= 2], "weight_decay": settings.weight_decay},
@@ -203,28 +231,28 @@ def _is_due(step: int, every: int, total_steps: int) -> bool:
 
 
 def _evaluate(accelerator: Accelerator, wrapped: nn.Module, evaluate: Evaluate) -> dict[str, float]:
-    model = accelerator.unwrap_model(wrapped, keep_torch_compile=False)
+    model = unwrap(wrapped)
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
-        with kept_generators(), torch.no_grad(), unsharded(accelerator, model):
+        with preserved_rng_state(), torch.no_grad(), unsharded(accelerator, model):
             metrics = {name: float(value) for name, value in evaluate(model).items()}
     finally:
         for module, training in modes:
             module.training = training
     if "step" in metrics:
-        raise ValueError("a metric is called 'step', which is the name of the number of the step: rename it")
+        raise ValueError("a metric is named 'step', which is the number of the step: rename it")
     return broadcast_object_list([metrics])[0]
 
 
 def _progress(first_step: int, total_steps: int, steps: Iterable[Step]) -> Iterable[tuple[int, Step]]:
-    """Count the steps, with a bar where somebody may be watching."""
+    """Yield each step with its number, and show a progress bar in a terminal or a notebook."""
     numbers: Iterable[int] = range(first_step, total_steps)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     is_watched = sys.stderr.isatty() or getattr(shell, "kernel", None) is not None
     if is_watched and os.environ.get("BOOK_BUILD") != "1" and PartialState().is_main_process:
         numbers = tqdm(numbers, "training", total_steps, initial=first_step, unit="step")
-    return zip(numbers, steps)  # noqa: B905  The steps have no end.
+    return zip(numbers, steps)  # noqa: B905  The steps are endless.
 
 
 # Checks ---------------------------------------------------------------------------------------------------
@@ -238,37 +266,43 @@ def _check(
     checkpoint_folder: str | Path | None,
 ) -> None:
     if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise ValueError("no parameter of the model has requires_grad: there is nothing to train")
-    made_in_vain = [name for name, parameter in model.named_parameters() if parameter.is_inference()]
-    if made_in_vain:  # PyTorch would leave them as they are, without a word.
+        raise ValueError("no parameter of the model has requires_grad, so there is nothing to train")
+    untrainable = [name for name, parameter in model.named_parameters() if parameter.is_inference()]
+    if untrainable:  # PyTorch would silently leave them unchanged.
         raise ValueError(
-            f"made under torch.inference_mode(), which no gradient reaches: {', '.join(made_in_vain[:3])}. "
-            "Make these parameters outside of it"
+            f"parameters made under torch.inference_mode() get no gradient: {', '.join(untrainable[:3])}. "
+            "Make them outside of it"
         )
     if settings.evaluate_every and evaluate is None:
-        raise ValueError(f"evaluate_every={settings.evaluate_every}, but no function evaluate is given")
+        raise ValueError(f"evaluate_every={settings.evaluate_every}, but evaluate is None: pass a function")
     if settings.checkpoint_every and checkpoint_folder is None:
-        raise ValueError(f"checkpoint_every={settings.checkpoint_every}, but no checkpoint_folder is given")
+        raise ValueError(
+            f"checkpoint_every={settings.checkpoint_every}, but checkpoint_folder is None: pass a folder"
+        )
     if isinstance(batches.dataset, IterableDataset):
         if not settings.max_steps:
-            raise ValueError("a stream has no length, so that its epochs cannot be counted: give max_steps")
+            raise ValueError("a stream has no length, so its epochs cannot be counted: set max_steps")
         return
     if not settings.split_stream:
-        raise ValueError("split_stream=False is for streams; these data have a length, and are shared out")
+        raise ValueError("split_stream=False is for streams, but these data have a length: leave it out")
     if batches.batch_sampler is None:
-        raise ValueError("batches need a batch_size, so that their order is known")
+        raise ValueError(
+            "the loader has batch_size=None, so the order of its data is unknown: set a batch_size"
+        )
+    if not getattr(batches, "in_order", True):
+        raise ValueError("the loader has in_order=False, but a run needs a fixed order: leave it out")
     if len(batches) == 0:
         raise ValueError(f"the loader has no batches (its data set has {len(batches.dataset)} examples)")
     samplers = (batches.sampler, batches.batch_sampler, getattr(batches.batch_sampler, "sampler", None))
     if any(getattr(part, "generator", None) is not None for part in (batches, *samplers)):
         raise ValueError(
-            "the loader has a generator of its own, so the order would depend on what was drawn before: "
-            "leave it out, and choose the order by the seed of the settings"
+            "the loader has its own generator, so the order would depend on what was drawn before: leave it "
+            "out, and choose the order with the seed of the settings"
         )
 
 
 def _check_optimizers(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> None:
-    """See to it that each parameter to be trained is in one optimizer, once, and that all are the model's."""
+    """Check that each trained parameter is in exactly one optimizer, and that all are the model's."""
     names = {parameter: name for name, parameter in model.named_parameters()}
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     given = Counter(parameter for group in groups for parameter in group["params"])
@@ -276,10 +310,12 @@ def _check_optimizers(model: nn.Module, optimizers: Sequence[torch.optim.Optimiz
     repeated = [names.get(parameter, "?") for parameter, times in given.items() if times > 1]
     foreign = [str(tuple(parameter.shape)) for parameter in given if parameter not in names]
     for problem, found, way_out in (
-        ("are left out", left_out, "hand them over, or set their requires_grad to False"),
-        ("are there more than once", repeated, "leave each in one optimizer only"),
-        ("are not the model's (their shapes)", foreign, "take parameters of the model that it is given"),
+        ("are missing", left_out, "add them, or set their requires_grad to False"),
+        ("occur more than once", repeated, "leave each in one optimizer only"),
+        ("are not the model's (their shapes)", foreign, "use parameters of the model that is passed in"),
     ):
         if found:
             few = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
-            raise ValueError(f"in the optimizers of make_optimizers some {problem}: {few}; {way_out}")
+            raise ValueError(
+                f"in the optimizers of make_optimizers some parameters {problem}: {few}; {way_out}"
+            )

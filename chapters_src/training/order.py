@@ -1,9 +1,9 @@
-"""Which batches each step of a run sees: the same whenever it is asked again, shared among the processes.
+"""Which batches each step of a run sees: the same whenever the run is repeated, shared among the processes.
 
-Data with a length are read in an order that is drawn anew for each epoch, and that follows from the seed and
-the number of the epoch alone. A stream (an `IterableDataset`) comes in its own order, one batch at a time. In
-both cases process r of n takes each n-th batch of a step, from the r-th on; so a step of two processes is a
-step of one that puts twice as many batches into it.
+Data with a length are read in an order that is drawn anew for each epoch and follows only from the seed and
+the number of the epoch. A stream (an `IterableDataset`) comes in its own order, one batch at a time. In both
+cases process r of n takes every n-th batch of a step, starting with the r-th; so a step of two processes is a
+step of one process that accumulates twice as many batches.
 """
 
 import copy
@@ -18,7 +18,7 @@ from accelerate import PartialState
 from accelerate.utils import gather_object, set_seed
 from torch.utils.data import DataLoader, IterableDataset
 
-from chapters_src.training.launch import kept_generators, together
+from chapters_src.training.launch import preserved_rng_state, run_on_all_ranks
 
 # The batches of one process in one step. Weight 0: a stand-in that lets a process without a batch of its own
 # take part in the exchange of gradients.
@@ -33,10 +33,10 @@ def steps_of(loader: DataLoader, seed: int, accumulation_steps: int, split_strea
         loader: of data with a length, or of a stream.
         seed: of the order.
         accumulation_steps: batches of each process in one step.
-        split_stream: a stream is the same in all processes, and shared out among them.
+        split_stream: a stream is the same in all processes, and shared among them.
 
     Returns:
-        An iterable of steps, without end, with `per_epoch`, `state`, `go_on` and `fingerprint`.
+        An endless iterable of steps, with `per_epoch`, `state`, `resume` and `fingerprint`.
     """
     if isinstance(loader.dataset, IterableDataset):
         return Stream(loader, seed, accumulation_steps, split_stream)
@@ -46,6 +46,8 @@ def steps_of(loader: DataLoader, seed: int, accumulation_steps: int, split_strea
 class Steps:
     """Steps over data with a length. An epoch that does not fill its last step ends with a smaller one."""
 
+    is_shared = True
+
     def __init__(self, loader: DataLoader, seed: int, accumulation_steps: int) -> None:
         self.loader, self.seed, self.first_step = loader, seed, 0
         self.processes = PartialState()
@@ -54,40 +56,53 @@ class Steps:
 
     def __iter__(self) -> Iterator[Step]:
         first_epoch, skipped = divmod(self.first_step, self.per_epoch)
+        mine: list[Any] = []  # The batches of this process in one epoch.
+        # One loader for all epochs, so that its workers may outlive an epoch.
+        loader = _like(
+            self.loader,
+            self.loader.dataset,
+            batch_sampler=mine,
+            persistent_workers=self.loader.persistent_workers,
+        )
         for epoch in itertools.count(first_epoch):
-            order = self._order(_seed_of(self.seed, epoch))
+            order = self._order(_epoch_seed(self.seed, epoch))
             if len(order) != len(self.loader):
                 found = f"epoch {epoch + 1} has {len(order)} batches"
                 raise ValueError(f"{found}, but the loader says {len(self.loader)}")
             starts = range(skipped * self.batches_per_step, len(order), self.batches_per_step)
             shares = [self._share(order[start : start + self.batches_per_step]) for start in starts]
-            mine = [indices for share in shares for indices, _ in share]
-            loader = _like(self.loader, self.loader.dataset, _seed_of(self.seed, epoch), batch_sampler=mine)
+            mine[:] = [indices for share in shares for indices, _ in share]
+            loader.generator.manual_seed(_epoch_seed(self.seed, epoch))
             loaded = iter(loader)
             for share in shares:
                 yield [(next(loaded), weight) for _, weight in share]
             skipped = 0
 
-    def go_on(self, step: int, state: None) -> None:
-        """Begin after so many steps; nothing of them is loaded."""
+    def resume(self, step: int, state: None) -> None:
+        """Start after so many steps; their batches are not loaded."""
         self.first_step = step
 
     def state(self) -> None:
-        """Give what `go_on` needs besides the number of steps."""
+        """Return what `resume` needs besides the number of steps."""
 
     def fingerprint(self) -> dict[str, object]:
-        """Describe the data: how many, and a hash of some examples, as one seed orders them."""
-        order = self._order(0)
-        some = np.linspace(0, len(order) - 1, _SAMPLES).astype(int)
-        with kept_generators():  # An example may be drawn at random.
+        """Describe the data: their number, the size of a step, and a hash of some examples in one order."""
+        order = run_on_all_ranks(lambda: [index for batch in self._order(0) for index in batch])
+        counts: dict[str, object] = {"examples": len(self.loader.dataset), "examples in an epoch": len(order)}
+        if self.loader.batch_size is None:  # A batch sampler decides, so its number of batches matters, too.
+            counts["batches in an epoch"] = len(self.loader)
+        size = _step_size(self.loader, self.batches_per_step)
+        return {**counts, **size, "hash of the data": run_on_all_ranks(lambda: self._hash_of_some(order))}
+
+    def _hash_of_some(self, order: list[Any]) -> str:
+        some = sorted({*np.linspace(0, len(order) - 1, _SAMPLES).astype(int).tolist()})
+        with preserved_rng_state():  # An example may be random.
             set_seed(0)
-            sample = [self.loader.dataset[order[i][0]] for i in sorted({*some})]
-        counts = {"examples": len(self.loader.dataset), "batches": len(self.loader)}
-        return {**counts, "hash of the data": _hash(sample)}
+            return _hash([self.loader.dataset[order[i]] for i in some])
 
     def _order(self, seed: int) -> list[Any]:
         """Draw the batches of an epoch, as positions in the data set."""
-        with kept_generators():
+        with preserved_rng_state():
             set_seed(seed)
             return [list(batch) for batch in self.loader.batch_sampler]
 
@@ -98,7 +113,7 @@ class Steps:
 
 
 class Stream:
-    """Steps over a stream. All steps are equally large: where the stream ends, it begins again."""
+    """Steps over a stream. All steps have the same number of batches: where the stream ends, it restarts."""
 
     per_epoch = None
 
@@ -109,7 +124,7 @@ class Stream:
             (processes.process_index, processes.num_processes) if is_shared else (0, 1)
         )
         self.batches_per_step = accumulation_steps * self.num_shares
-        self.epoch = self.num_read = 0  # Batches of this epoch that were read, those of other processes too.
+        self.epoch = self.num_read = 0  # Batches read in this epoch, including those of other processes.
         self.data_state: object = None
 
     def __iter__(self) -> Iterator[Step]:
@@ -119,8 +134,18 @@ class Stream:
             yield [(batch, 1) for i, batch in step if i % self.num_shares == self.rank]
 
     def _batches(self) -> Iterator[Any]:
+        num_workers = self.loader.num_workers
+        first: list[str] = []  # Hashes of the first batch of each worker.
         while True:
             for batch in self._open(self.loader.dataset):
+                if num_workers > 1 and self.epoch == 0 and self.num_read < num_workers:
+                    first.append(_hash(batch))
+                    if len(first) == num_workers and len(set(first)) == 1:
+                        raise ValueError(
+                            f"all {num_workers} workers read the same stream, so each item would be trained "
+                            "on several times: let the data set give each worker a part of its own (by "
+                            "`torch.utils.data.get_worker_info`), or use num_workers=1"
+                        )
                 self.num_read += 1
                 yield batch
             if self.num_read == 0:
@@ -128,43 +153,60 @@ class Stream:
             self.epoch, self.num_read = self.epoch + 1, 0
 
     def _open(self, data: IterableDataset) -> Iterator[Any]:
-        """Begin to read where the run is."""
+        """Start to read where the run is."""
         if hasattr(data, "set_epoch"):
             data.set_epoch(self.epoch)
         if self.data_state is not None:
             data.load_state_dict(self.data_state)
-        batches = iter(_like(self.loader, data, _seed_of(self.seed, self.epoch)))
+        loader = _like(self.loader, data)
+        loader.generator.manual_seed(_epoch_seed(self.seed, self.epoch))
+        batches = iter(loader)
         if self.data_state is None and self.num_read:
-            with kept_generators():
+            with preserved_rng_state():
                 next(itertools.islice(batches, self.num_read - 1, None), None)
         self.data_state = None
         return batches
 
-    def go_on(self, step: int, state: dict[str, Any]) -> None:
-        """Begin where `state` was read: at once if the data set can, else by reading up to there."""
-        self.epoch, self.num_read, self.data_state = state["epoch"], state["read"], state["data_set"]
+    def resume(self, step: int, state: dict[str, Any]) -> None:
+        """Start where `state` was read: at once if the data set can, else by reading up to there."""
+        self.epoch, self.data_state = state["epoch"], state["data_set"]
+        self.num_read = state["read"]
+        if self.loader.batch_size is not None:  # Other processes may have had batches of another size.
+            self.num_read = state["read"] * state["batch_size"] // self.loader.batch_size
 
     def state(self) -> dict[str, Any]:
-        """Give what `go_on` needs."""
+        """Return what `resume` needs."""
         data_state = self.loader.dataset.state_dict() if self._knows_its_place() else None
-        return {"epoch": self.epoch, "read": self.num_read, "data_set": data_state}
+        place = {"epoch": self.epoch, "read": self.num_read, "batch_size": self.loader.batch_size}
+        return {**place, "data_set": data_state}
 
     def fingerprint(self) -> dict[str, object]:
-        """Describe the data: a hash of the first batch; if each process brings a stream, of all of theirs."""
-        first = together(self._hash_of_first_batch)
-        return {"hash of the data": first if self.is_shared else gather_object([first])}
+        """Describe the data by a hash of the first examples; of all processes' if each has its own stream."""
+        first = run_on_all_ranks(self._hash_of_first_examples)
+        size = _step_size(self.loader, self.batches_per_step)
+        return {**size, "hash of the data": first if self.is_shared else gather_object([first])}
 
-    def _hash_of_first_batch(self) -> str:
-        """Read it from a copy of the stream, so that the run begins where it would have begun."""
-        with kept_generators():
+    def _hash_of_first_examples(self) -> str:
+        """Read them from a copy of the stream, so that the run starts where it would have started."""
+        data = copy.copy(self.loader.dataset)
+        with preserved_rng_state():
             set_seed(0)
-            return _hash(next(self._open(copy.copy(self.loader.dataset)), None))
+            if hasattr(data, "set_epoch"):
+                data.set_epoch(0)
+            return _hash(list(itertools.islice(data, _SAMPLES)))
 
     def _knows_its_place(self) -> bool:
         """Whether the data set's own state is exact. In a worker it is out of reach."""
         data = self.loader.dataset
         has_state = hasattr(data, "state_dict") and hasattr(data, "load_state_dict")
         return has_state and self.loader.num_workers == 0 and not _has_shuffle_buffer(data)
+
+
+def _step_size(loader: DataLoader, batches_per_step: int) -> dict[str, object]:
+    """Describe how large a step is, whatever the number of processes that share it."""
+    if loader.batch_size is None:
+        return {"batches in a step (of all processes, accumulated)": batches_per_step}
+    return {"examples in a step (of all processes, accumulated)": loader.batch_size * batches_per_step}
 
 
 def _has_shuffle_buffer(data: object) -> bool:
@@ -178,8 +220,11 @@ def _has_shuffle_buffer(data: object) -> bool:
     return False
 
 
-def _like(loader: DataLoader, data: Any, seed: int, **order: Any) -> DataLoader:
-    """Make a loader like another. Its workers are seeded; it draws from no global generator."""
+def _like(loader: DataLoader, data: Any, **order: Any) -> DataLoader:
+    """Make a loader like another, with a generator of its own that seeds its workers.
+
+    It draws from no global generator.
+    """
     if not order:
         order = {"batch_size": loader.batch_size}
         if loader.batch_size is not None:
@@ -194,15 +239,15 @@ def _like(loader: DataLoader, data: Any, seed: int, **order: Any) -> DataLoader:
         pin_memory=loader.pin_memory,
         timeout=loader.timeout,
         worker_init_fn=loader.worker_init_fn,
-        generator=torch.Generator().manual_seed(seed),
+        generator=torch.Generator(),
     )
 
 
-def _seed_of(seed: int, epoch: int) -> int:
+def _epoch_seed(seed: int, epoch: int) -> int:
     return int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
 
 
 def _hash(examples: object) -> str:
-    from datasets.fingerprint import Hasher  # Here, because only runs with checkpoints need it.
+    from datasets.fingerprint import Hasher  # Here, because few runs need it.
 
     return Hasher.hash(examples)

@@ -66,7 +66,7 @@ DAMAGES = {
 def test_of_a_damaged_checkpoint_the_one_before_is_used(tmp_path, damage):
     before, after = save(tmp_path, 10, FILES), save(tmp_path, 20, FILES)
     DAMAGES[damage](after)
-    with pytest.warns(UserWarning, match=r"step-00000020 is damaged \(.*one before"):
+    with pytest.warns(UserWarning, match=r"step-00000020 is damaged \(.*previous one"):
         assert newest(tmp_path) == before
 
 

@@ -67,23 +67,23 @@ REFUSED = {
     "an unknown precision": (
         {"ACCELERATE_MIXED_PRECISION": "fp8"},
         {},
-        "mixed precision 'fp8'; possible are",
+        "mixed precision 'fp8'; supported are",
     ),
-    "fp16 on a processor": ({"ACCELERATE_MIXED_PRECISION": "fp16"}, {}, "'fp16' needs a graphics card"),
-    "fp16 in the settings": ({}, {"mixed_precision": "fp16"}, "'fp16' needs a graphics card"),
+    "fp16 on a processor": ({"ACCELERATE_MIXED_PRECISION": "fp16"}, {}, "'fp16' needs a GPU"),
+    "fp16 in the settings": ({}, {"mixed_precision": "fp16"}, "'fp16' needs a GPU"),
     "other accumulation": (
         {"ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "3"},
         {"accumulation_steps": 2},
         "accumulation_steps=2, the launcher has 3",
     ),
-    "sharding": ({"ACCELERATE_USE_FSDP": "true"}, {}, "FSDP, but Accelerate would not shard 1 process"),
+    "sharding": ({"ACCELERATE_USE_FSDP": "true"}, {}, "FSDP, but Accelerate does not shard 1 process"),
     "processes that were not started": (  # accelerate launch --cpu --num_processes 2
         {"ACCELERATE_MIXED_PRECISION": "no", "MASTER_ADDR": "127.0.0.1"},
         {},
-        "asked for several processes and has started one",
+        "told to start several processes and started one",
     ),
-    "DeepSpeed": ({"ACCELERATE_USE_DEEPSPEED": "true"}, {}, "asks for DEEPSPEED"),
-    "Megatron": ({"ACCELERATE_USE_MEGATRON_LM": "true"}, {}, "asks for MEGATRON_LM"),
+    "DeepSpeed": ({"ACCELERATE_USE_DEEPSPEED": "true"}, {}, "requests DEEPSPEED"),
+    "Megatron": ({"ACCELERATE_USE_MEGATRON_LM": "true"}, {}, "requests MEGATRON_LM"),
 }
 
 
@@ -130,8 +130,31 @@ class Tied(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.a, self.b, self.c = (torch.nn.Linear(2, 2) for _ in range(3))
+        torch.manual_seed(0)
+        self.a, self.b, self.c = (torch.nn.Linear(6, 6) for _ in range(3))
         self.b.weight = self.a.weight
+
+    def forward(self, inputs):
+        return self.c(self.b(self.a(inputs)))
+
+
+@pytest.mark.parametrize("precision", ["no", "bf16"])
+def test_a_compiled_model_with_tied_weights_trains_as_it_does_uncompiled(precision):
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    plain, model = Tied(), Tied()
+    compiled = torch.compile(model, backend=backend)
+    attributes = [vars(module).copy() for module in (compiled, model)]
+    settings = Settings(learning_rate=0.1, max_steps=3, mixed_precision=precision)
+    for _ in range(2):  # The second run finds the model as the first one left it.
+        expected = train(plain, make_batches(), compute_loss, settings)
+        assert train(compiled, make_batches(), compute_loss, settings) == expected
+        assert [vars(compiled), vars(model)] == [attributes[0], {**attributes[1], "training": False}]
+    assert len(graphs) == 1 and digest(model) == digest(plain)
 
 
 def test_ties_that_an_engine_breaks_are_noticed(monkeypatch):

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from chapters_src.training import CheckpointError, History, Settings, loop, train
+from chapters_src.transformer import Config, LanguageModel
 
 PLAIN = {"learning_rate": 0.01, "schedule": "constant"}
 
@@ -381,24 +383,33 @@ class Endless(IterableDataset):
             {"batches": make_batches(num_examples=3, drop_last=True)},
             "no batches .its data set has 3 examples",
         ),
-        ({"batches": DataLoader(Endless()), "settings": Settings(**PLAIN, num_epochs=1)}, "give max_steps"),
-        ({"batches": DataLoader([1, 2], batch_size=None)}, "need a batch_size"),
-        ({"batches": make_batches(generator=torch.Generator())}, "generator of its own"),
+        ({"batches": DataLoader(Endless()), "settings": Settings(**PLAIN, num_epochs=1)}, "set max_steps"),
+        ({"batches": DataLoader([1, 2], batch_size=None)}, "set a batch_size"),
+        ({"batches": make_batches(generator=torch.Generator())}, "has its own generator"),
         (
             {"settings": Settings(**PLAIN, max_steps=2, split_stream=False)},
             "split_stream=False is for streams",
         ),
         ({"model": torch.nn.ReLU()}, "requires_grad"),
         ({"model": make_model().requires_grad_(False)}, "requires_grad"),
-        ({"model": torch.inference_mode()(make_model)()}, "inference_mode.*no gradient reaches"),
+        ({"model": torch.inference_mode()(make_model)()}, "inference_mode.*get no gradient"),
         ({"count_items": lambda batch: 0}, "step 1: its batches have no items"),
-        ({"compute_loss": lambda m, b: m(b["inputs"]).sum(1)}, r"compute_loss gave \(4,\): not one sum"),
-        ({"compute_loss": lambda m, b: (compute_loss(m, b), 4)}, "compute_loss gave tuple: not one sum"),
-        ({"count_items": lambda batch: -4}, "count_items gave -4"),
-        ({"batches": make_batches(collate_fn=tuple)}, 'no "labels": say with count_items'),
-        ({"settings": Settings(**PLAIN, max_steps=2, evaluate_every=1)}, "no function evaluate"),
-        ({"settings": Settings(**PLAIN, max_steps=2, checkpoint_every=1)}, "no checkpoint_folder"),
-        ({"evaluate": lambda _: {"step": 1}}, "metric is called 'step'"),
+        (
+            {"compute_loss": lambda m, b: m(b["inputs"]).sum(1)},
+            r"compute_loss returned \(4,\): it has to be one sum",
+        ),
+        (
+            {"compute_loss": lambda m, b: (compute_loss(m, b), 4)},
+            "compute_loss returned tuple: it has to be one sum",
+        ),
+        ({"count_items": lambda batch: -4}, "count_items returned -4"),
+        ({"batches": make_batches(collate_fn=tuple)}, 'no "labels": pass a function count_items'),
+        ({"settings": Settings(**PLAIN, max_steps=2, evaluate_every=1)}, "evaluate is None: pass a function"),
+        (
+            {"settings": Settings(**PLAIN, max_steps=2, checkpoint_every=1)},
+            "checkpoint_folder is None: pass a folder",
+        ),
+        ({"evaluate": lambda _: {"step": 1}}, "metric is named 'step'"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(changes, message):
@@ -418,10 +429,13 @@ SGD = torch.optim.SGD
 @pytest.mark.parametrize(
     ("make_optimizers", "message"),
     [
-        (lambda model: [SGD(model[0].parameters())], r"left out: 1.weight, 1.bias, 4.weight, 4.bias; hand"),
+        (lambda model: [SGD(model[0].parameters())], r"are missing: 1.weight, 1.bias, 4.weight, 4.bias; add"),
         (lambda model: [SGD(model.parameters()), SGD([model[4].bias])], "more than once: 4.bias; leave each"),
-        (lambda model: [SGD([*model.parameters(), torch.ones(2, 3)])], r"not the model's .*: \(2, 3\); take"),
-        (lambda model: [SGD(make_model().parameters())], "left out: 0.weight, .*, 4.weight and 1 more; hand"),
+        (lambda model: [SGD([*model.parameters(), torch.ones(2, 3)])], r"not the model's .*: \(2, 3\); use"),
+        (
+            lambda model: [SGD(make_model().parameters())],
+            "are missing: 0.weight, .*, 4.weight and 1 more; add",
+        ),
     ],
     ids=["left out", "twice", "foreign", "of another model"],
 )
@@ -463,7 +477,7 @@ class BatchesOnce:
         return 2
 
 
-# Going on -------------------------------------------------------------------------------------------------
+# Resuming -------------------------------------------------------------------------------------------------
 
 
 class Interrupted(Exception):
@@ -488,13 +502,17 @@ def run(folder, stop_before=None, **changes):
     return model, history, len(taken)
 
 
-def test_interrupted_and_gone_on_it_ends_with_the_same_bits(tmp_path, capsys):
+def checkpoints_in(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
+
+
+def test_interrupted_and_resumed_it_ends_with_the_same_bits(tmp_path, capsys):
     model, expected, _ = run(tmp_path / "through")
     with pytest.raises(Interrupted):
         run(tmp_path / "broken", stop_before=23)
     torch.manual_seed(99), random.seed(99), np.random.seed(99)
     again, found, num_batches = run(tmp_path / "broken", model_seed=5)
-    assert "Going on from" in capsys.readouterr().err
+    assert "Resuming from" in capsys.readouterr().err
     assert num_batches == 5 * 10, "it goes on after step 20, the end of the fifth of ten epochs"
     assert found == expected and digest(again) == digest(model)
 
@@ -536,7 +554,8 @@ def test_other_settings_are_refused_and_named(tmp_path):
     assert "learning_rate was 0.02 and is 0.03; seed was 0 and is 1." in str(caught.value)
     assert "checkpoint_folder" in str(caught.value)
     with pytest.raises(
-        CheckpointError, match="examples was 37 and is 30; batches was 10 and is 8; hash of the data was"
+        CheckpointError,
+        match="examples was 37 and is 30; examples in an epoch was 37 and is 30; hash of the data was",
     ):
         train(
             make_model(), make_batches(num_examples=30), compute_loss, settings(), evaluate=evaluate,
@@ -554,7 +573,7 @@ def other_data():
 def test_as_many_other_examples_or_another_order_are_refused(tmp_path, batches):
     run(tmp_path)
     with pytest.raises(
-        CheckpointError, match=r"settings or data: hash of the data was '\w+' and is '\w+'\. Go on"
+        CheckpointError, match=r"options or data: hash of the data was '\w+' and is '\w+'\. Resume with"
     ):
         train(make_model(), batches, compute_loss, settings(), evaluate=evaluate, checkpoint_folder=tmp_path)
 
@@ -564,11 +583,151 @@ def test_how_often_losses_are_read_may_change(tmp_path):
     assert run(tmp_path, log_every=7)[1] == expected
 
 
+class Bias(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.values = torch.nn.Parameter(torch.zeros(width))
+
+    def forward(self, inputs):
+        return inputs[:, :3] + self.values
+
+
 def test_another_model_is_refused(tmp_path):
-    run(tmp_path)
-    other = torch.nn.Sequential(torch.nn.Linear(6, 3))
+    few = Settings(**PLAIN, max_steps=2)
+    train(Bias(3), make_batches(), compute_loss, few, checkpoint_folder=tmp_path)
     with pytest.raises(CheckpointError, match="is of another model"):
-        train(other, make_batches(), compute_loss, settings(), evaluate=evaluate, checkpoint_folder=tmp_path)
+        train(Bias(1), make_batches(), compute_loss, few, checkpoint_folder=tmp_path)
+    with pytest.raises(CheckpointError, match=r"in_features of the model \(Linear\) was None and is 6"):
+        train(torch.nn.Linear(6, 3), make_batches(), compute_loss, few, checkpoint_folder=tmp_path)
+
+
+# Resumed with other settings ------------------------------------------------------------------------------
+
+
+def resume_as(folder, make_optimizers=None, dropout=0.2, batches=None, **changes):
+    """Train for six steps, or go on from the checkpoint that is there."""
+    model = make_model(dropout=dropout)
+    values = {**PLAIN, "max_steps": 6, "checkpoint_every": 3, **changes}
+    batches = batches or make_batches()
+    options = {"make_optimizers": make_optimizers, "checkpoint_folder": folder}
+    return model, train(model, batches, compute_loss, Settings(**values), **options)
+
+
+def muon_and_adamw(muon_rate=0.02, decay=0.1):
+    def make(model):
+        matrices = [parameter for parameter in model.parameters() if parameter.ndim == 2]
+        rest = [parameter for parameter in model.parameters() if parameter.ndim == 1]
+        return [torch.optim.Muon(matrices, muon_rate), torch.optim.AdamW(rest, 0.01, weight_decay=decay)]
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ({}, {"dropout": 0.5}, r"p of 3 \(Dropout\) was 0.2 and is 0.5"),
+        (
+            {"make_optimizers": muon_and_adamw()},
+            {"make_optimizers": muon_and_adamw(muon_rate=0.2)},
+            r"lr of Muon \(optimizer 1, group 0\) was 0.02 and is 0.2",
+        ),
+        (
+            {"make_optimizers": muon_and_adamw()},
+            {"make_optimizers": muon_and_adamw(decay=0.0)},
+            r"weight_decay of AdamW \(optimizer 2, group 0\) was 0.1 and is 0.0",
+        ),
+        (
+            {"make_optimizers": muon_and_adamw()},
+            {},
+            r"number of parameters of Muon .optimizer 1, group 0. was 2 and is None",
+        ),
+        ({}, {"weight_decay": 0.1}, "weight_decay was 0.01 and is 0.1"),
+        ({}, {"seed": 3}, "seed was 0 and is 3"),
+        ({}, {"max_grad_norm": 9.0}, "max_grad_norm was 1.0 and is 9.0"),
+        ({}, {"mixed_precision": "bf16"}, "mixed_precision was 'no' and is 'bf16'"),
+        ({}, {"accumulation_steps": 2}, r"examples in a step \(of all .*\) was 4 and is 8"),
+        ({}, {"batches": make_batches(batch_size=5)}, r"examples in a step \(of all .*\) was 4 and is 5"),
+    ],
+)
+def test_what_changes_the_training_is_refused_with_both_values(tmp_path, before, after, message):
+    resume_as(tmp_path, **before)
+    with pytest.raises(CheckpointError, match=rf"{message}.*Resume with the former values, or give another"):
+        resume_as(tmp_path, **after)
+
+
+def test_dropout_in_the_configuration_of_a_model_is_noticed(tmp_path):
+    def attempt(**dropout):
+        config = Config(
+            vocab_size=9, d_model=8, num_layers=1, num_heads=2, feed_forward_width=16, max_length=4, **dropout
+        )
+        ids = [{"ids": torch.tensor([1, 2, 3]), "labels": torch.tensor([2, 3, 4])} for _ in range(4)]
+
+        def loss(model, batch):
+            logits = model(batch["ids"], None)
+            return F.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten(), reduction="sum")
+
+        few = Settings(**PLAIN, max_steps=1)
+        train(LanguageModel(config), DataLoader(ids, 2), loss, few, checkpoint_folder=tmp_path)
+
+    attempt(attention_dropout=0.1)
+    attempt(attention_dropout=0.1)
+    with pytest.raises(CheckpointError, match=r"dropout of \S+attention \(\w+\) was 0.1 and is 0.5"):
+        attempt(attention_dropout=0.5)
+
+
+def test_intervals_and_the_shape_of_batches_may_change(tmp_path):
+    """Four accumulated batches of one example are a step of one batch of four."""
+    model, expected = resume_as(tmp_path / "through", dropout=0)
+    resume_as(tmp_path / "changed", dropout=0)
+    shutil.rmtree(tmp_path / "changed" / "step-00000006")
+    changes = {"checkpoint_every": 1, "log_every": 2, "accumulation_steps": 4}
+    again, found = resume_as(tmp_path / "changed", dropout=0, batches=make_batches(batch_size=1), **changes)
+    assert losses(found) == pytest.approx(losses(expected), rel=1e-5)
+    for a, b in zip(again.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert checkpoints_in(tmp_path / "changed") == ["step-00000005", "step-00000006"]
+
+
+def test_a_run_may_become_longer_and_says_so(tmp_path, capsys):
+    model, expected = resume_as(tmp_path / "long", max_steps=9)
+    resume_as(tmp_path / "short", max_steps=6)
+    again, found = resume_as(tmp_path / "short", max_steps=9)
+    assert "the run had 6 steps and now has 9" in capsys.readouterr().err
+    assert found == expected and digest(again) == digest(model), "the schedule is constant"
+    assert resume_as(tmp_path / "short", max_steps=0, num_epochs=1)[1].steps[:9] == expected.steps
+    with pytest.raises(CheckpointError, match="has 10 steps, and the run is now 6 steps long"):
+        resume_as(tmp_path / "short", max_steps=6)
+
+
+# Two runs -------------------------------------------------------------------------------------------------
+
+
+def test_a_second_run_on_the_same_folder_is_refused(tmp_path):
+    def second(model):
+        with pytest.raises(CheckpointError, match=f"Another run is using {tmp_path}: wait until"):
+            run(tmp_path)
+        return {}
+
+    few = Settings(**PLAIN, max_steps=2)
+    train(make_model(), make_batches(), compute_loss, few, evaluate=second, checkpoint_folder=tmp_path)
+    with pytest.raises(Interrupted):
+        run(tmp_path / "other", stop_before=3)
+    run(tmp_path / "other")  # Neither the end of a run nor an error leaves the folder locked.
+
+
+@pytest.mark.slow
+def test_the_lock_ends_with_the_process(tmp_path):
+    process = other_process(small_run.__file__, str(tmp_path))
+    while not (tmp_path / "step-00000005").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.005)
+    with pytest.raises(CheckpointError, match="Another run is using"):
+        run(tmp_path)
+    assert process.poll() is None, "the first run is not disturbed"
+    process.kill()
+    process.wait()
+    process.stderr.close()
+    assert len(run(tmp_path)[1].steps) == 40
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
@@ -587,7 +746,7 @@ def test_a_full_disk_stops_the_run_and_the_next_one_goes_on(tmp_path, limit):
             run(tmp_path / "full")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert sorted(path.name for path in (tmp_path / "full").iterdir()) == ["step-00000005", "step-00000010"]
+    assert checkpoints_in(tmp_path / "full") == ["step-00000005", "step-00000010"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again, found, _ = run(tmp_path / "full")
@@ -599,7 +758,7 @@ def test_a_checkpoint_holds_weights_as_safetensors_and_nothing_that_runs(tmp_pat
     from accelerate.utils.other import TORCH_SAFE_GLOBALS
 
     model, _, _ = run(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000035", "step-00000040"]
+    assert checkpoints_in(tmp_path) == ["step-00000035", "step-00000040"]
     folder = tmp_path / "step-00000040"
     weights = safetensors.torch.load_file(folder / "model.safetensors")
     assert weights.keys() == model.state_dict().keys()
@@ -673,7 +832,7 @@ def test_a_weight_that_is_not_finite_is_not_stored(tmp_path):
     often = Settings(**PLAIN, max_steps=4, checkpoint_every=1, evaluate_every=3)
     with pytest.raises(FloatingPointError, match="step 3: a weight is not finite, so no checkpoint"):
         train(make_model(), make_batches(), compute_loss, often, evaluate=spoil, checkpoint_folder=tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000001", "step-00000002"]
+    assert checkpoints_in(tmp_path) == ["step-00000001", "step-00000002"]
 
 
 def other_process(*arguments):
@@ -683,7 +842,7 @@ def other_process(*arguments):
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_and_gone_on_it_ends_with_the_same_bits(tmp_path):
+def test_killed_in_the_middle_and_resumed_it_ends_with_the_same_bits(tmp_path):
     model, expected, _ = run(tmp_path / "through")
     process = other_process(small_run.__file__, str(tmp_path / "killed"))
     while not (tmp_path / "killed" / "step-00000020").exists():
@@ -695,7 +854,7 @@ def test_killed_in_the_middle_and_gone_on_it_ends_with_the_same_bits(tmp_path):
     assert not (tmp_path / "killed" / "result.json").exists()
     process = other_process(small_run.__file__, str(tmp_path / "killed"))
     _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0 and "Going on from" in errors, errors
+    assert process.returncode == 0 and "Resuming from" in errors, errors
     result = json.loads((tmp_path / "killed" / "result.json").read_text())
     assert result == {"weights": digest(model), "steps": expected.steps, "evaluations": expected.evaluations}
 

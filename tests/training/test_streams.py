@@ -163,7 +163,7 @@ def test_a_stream_that_knows_its_place_is_not_read_again(tmp_path, kind, read_ag
     data = kind(1000)
     steps = order.steps_of(loader(data), 0, 1, split_stream=True)
     state = torch.load(tmp_path / "step-00000005" / "data_0.pt", weights_only=True)
-    steps.go_on(5, state)
+    steps.resume(5, state)
     ((batch, _),) = next(iter(steps))
     assert data.num_read == read_again + 4 + (20 if kind is NumbersWithAPlace else 0)  # Passed over inside.
     assert batch.tolist() == run(kind(1000), max_steps=6)[2][5]

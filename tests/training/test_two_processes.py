@@ -114,6 +114,15 @@ def test_interrupted_and_gone_on_two_end_with_the_same_bits(results):
     assert results[0]["case_interrupted"]["weights"] == results[1]["case_interrupted"]["weights"]
 
 
+def test_a_compiled_model_trains_and_is_stored_as_the_plain_one(results, folder):
+    for result in results:
+        compiled = result["case_compiled"]
+        assert_equal(compiled["found"], compiled["expected"])
+        assert compiled["resumed"] == compiled["found"]
+    weights = safetensors.torch.load_file(folder / "compiled" / "step-00000006" / "model.safetensors")
+    assert {"5.weight", "6.bias"} <= weights.keys() and "6.weight" not in weights
+
+
 def test_an_error_of_one_is_raised_in_both(results):
     for result in results:
         assert result["case_errors"]["disk"].startswith("CheckpointError: After step 5 no checkpoint")
@@ -122,7 +131,7 @@ def test_an_error_of_one_is_raised_in_both(results):
 
 def test_what_would_not_happen_is_refused(results):
     for result in results:
-        assert result["case_errors"]["fsdp"].startswith("ValueError: the launcher asks for FSDP, but")
+        assert result["case_errors"]["fsdp"].startswith("ValueError: the launcher requests FSDP, but")
         assert "processes was 1 and is 2" in result["case_errors"]["other number of processes"]
 
 

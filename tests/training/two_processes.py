@@ -1,6 +1,6 @@
-"""What a launcher starts twice: `two_processes.py FOLDER`. Each process reports what it has seen.
+"""What a launcher starts twice: `two_processes.py FOLDER [CASE ...]`. Each process reports what it has seen.
 
-The cases are the functions whose names begin with `case_`; what each returns is for `test_two_processes.py`.
+The cases are the functions whose names begin with `case_`; `test_two_processes.py` checks what they return.
 """
 
 import json
@@ -125,6 +125,23 @@ def case_interrupted(folder):
     return {"same": digest(again) == digest(through) and found == expected, "weights": digest(again)}
 
 
+def case_compiled(folder):
+    """A compiled model with tied weights, stored under the names of the model that was compiled."""
+
+    def tied():
+        model = make_model(dropout=0)
+        torch.manual_seed(0)
+        model.append(nn.Linear(3, 3)), model.append(nn.Linear(3, 3))
+        model[6].weight = model[5].weight
+        return model
+
+    _, expected = run(model=tied(), max_steps=6)
+    compiled = torch.compile(tied(), backend="eager")
+    _, found = run(folder / "compiled", model=compiled, max_steps=6)
+    _, resumed = run(folder / "compiled", model=tied(), max_steps=6)
+    return {"expected": expected.steps, "found": found.steps, "resumed": resumed.steps}
+
+
 def case_errors(folder):
     errors = {}
 
@@ -186,6 +203,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     Accelerator()  # Before any PartialState, which would not read ACCELERATE_USE_CPU.
     place = Path(sys.argv[1])
-    found = {name: case(place) for name, case in list(globals().items()) if name.startswith("case_")}
+    cases = sys.argv[2:] or [name for name in list(globals()) if name.startswith("case_")]
+    found = {name: globals()[name](place) for name in cases}
     (place / f"result-{PartialState().process_index}.json").write_text(json.dumps(found), encoding="utf-8")
     torch.distributed.destroy_process_group()
