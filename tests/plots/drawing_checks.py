@@ -1,8 +1,9 @@
-"""What is wrong with a drawing: its file, read as XML, and the picture, looked at in Chromium as a phone shows it."""
+"""What is wrong with a drawing: with its file, read as XML, and with the picture that a phone shows."""
 
 import io
 import re
 from itertools import combinations
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,11 +18,14 @@ LEAST_TEXT = 9  # CSS pixels
 LEAST_CONTRAST = 4.5  # between text and what is behind it, WCAG 2.1 AA
 CLEAR = 0.95  # the share of the ground behind a text that has to have this contrast: what crosses it has not
 FONTS = "Helvetica, Arial, 'Liberation Sans', sans-serif"
-STYLES = (ROOT / "book" / "_static" / "diagrams.css").read_text(encoding="utf-8")
-SVG = "{http://www.w3.org/2000/svg}"
-ELEMENTS = set(
-    ["svg", "title", "desc", "metadata", "g", "a", "rect", "circle", "ellipse", "line", "path", "polyline", "polygon", "text", "tspan"]
+STYLES, START_PAGE = (
+    (ROOT / "book" / "_static" / f"{name}.css").read_text(encoding="utf-8") for name in ("diagrams", "front")
 )
+SVG = "{http://www.w3.org/2000/svg}"
+ELEMENTS = {
+    *("svg", "title", "desc", "metadata", "g", "a", "text", "tspan"),
+    *("rect", "circle", "ellipse", "line", "path", "polyline", "polygon"),
+}
 PAINTS = {"fill", "stroke"}
 UNWANTED = {"style", "color", "opacity", "filter", "mask", "clip-path"} | {
     f"marker-{end}" for end in ("start", "mid", "end")
@@ -89,13 +93,14 @@ def _attribute(root: ElementTree.Element, element: str, name: str, value: str):
 # --- The picture.
 
 
-def in_picture(browser: Browser, shown: str, dark: bool) -> list[str]:
+def in_picture(browser: Browser, shown: str, dark: bool, picture: Path | None = None) -> list[str]:
     """Find what is wrong with a drawing on the page of a phone.
 
     Args:
         browser: Chromium.
         shown: HTML with one drawing in it.
         dark: whether the page is.
+        picture: where to leave what was seen, for a person to look at.
 
     Returns:
         Complaints, none for a good drawing.
@@ -103,10 +108,12 @@ def in_picture(browser: Browser, shown: str, dark: bool) -> list[str]:
     theme = "dark" if dark else "light"
     page = browser.new_page(viewport={"width": PHONE, "height": 800}, device_scale_factor=2)
     page.set_content(
-        f'<!doctype html><html data-theme="{theme}"><style>{STYLES}</style><body style="margin:0;'
+        f'<!doctype html><html data-theme="{theme}"><style>{STYLES}{START_PAGE}</style><body style="margin:0;'
         f'background:var(--drawing-paper)"><main style="width:{COLUMN}px;margin:0 16px">{shown}</main>'
     )
     seen = page.evaluate(LOOK)
+    if picture:
+        page.screenshot(path=picture, full_page=True)
     page.add_style_tag(content="text { visibility: hidden }")
     ground = np.asarray(Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")) / 255
     page.close()
@@ -139,10 +146,8 @@ def _overlap(one: list[float], other: list[float]) -> bool:
 
 def _clear(ground: np.ndarray, part: dict) -> float:
     """The share of pixels behind a text from which its color stands out."""
-    left, top, right, bottom = part["box"]
-    inset = 0.15 * (bottom - top)  # no letter reaches the edges of its line
-    rows = slice(max(0, round(2 * (top + inset))), round(2 * (bottom - inset)))
-    behind = ground[rows, max(0, round(2 * left)) : round(2 * right)]
+    left, top, right, bottom = (max(0, round(2 * edge)) for edge in part["box"])
+    behind = ground[top:bottom, left:right]
     if not behind.size:
         return 0.0
     ink, paper = (linear(np.array(color)) @ TO_XYZ[1] for color in (part["color"], behind))
@@ -150,22 +155,28 @@ def _clear(ground: np.ndarray, part: dict) -> float:
     return float((ratio >= LEAST_CONTRAST).mean())
 
 
-# A text is a line of letters: a <text>, or each <tspan> that has a place of its own. A part has one look.
+# A line is a <text>, or each <tspan> that has a place of its own; a part of it has one look. Boxes reach from
+# the top of an h to the bottom of a p, whatever room a font wants above and below.
 LOOK = """() => {
   const svg = document.querySelector('svg'), box = ({left, top, right, bottom}) => [left, top, right, bottom];
-  const around = node => {
-    const range = document.createRange();
-    range.selectNodeContents(node);
-    return box(range.getBoundingClientRect());
-  };
   const said = node => node.textContent.replace(/\\s+/g, ' ').trim();
+  const look = (node, element) => {
+    const range = document.createRange(), style = getComputedStyle(element), place = element.getScreenCTM();
+    range.selectNodeContents(node);
+    const {left, right} = range.getBoundingClientRect();
+    const size = parseFloat(style.fontSize) * Math.hypot(place.a, place.b);
+    const baseline = element.getStartPositionOfChar(0).matrixTransform(place).y;
+    const color = style.fill.match(/[\\d.]+/g)?.slice(0, 3).map(value => value / 255) ?? [0.5, 0.5, 0.5];
+    const [top, bottom] = [baseline - 0.75 * size, baseline + 0.22 * size];
+    return {text: said(node), box: [left, top, right, bottom], size, color};
+  };
   const lines = [...svg.querySelectorAll('text, tspan[x]')].filter(line => !line.querySelector('tspan[x]'));
-  const leaves = [...svg.querySelectorAll('text, text *')].flatMap(e => [...e.childNodes])
+  const leaves = [...svg.querySelectorAll('text, text *')].flatMap(element => [...element.childNodes])
     .filter(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
-  const name = svg.getAttribute('aria-label')
-    ?? svg.getAttribute('aria-labelledby')?.split(' ').map(id => document.getElementById(id)?.textContent).join('');
+  const labels = svg.getAttribute('aria-labelledby')?.split(' ').map(id => document.getElementById(id));
+  const name = svg.getAttribute('aria-label') ?? labels?.map(label => label?.textContent).join(' ') ?? '';
   const missing = {
-    'the name for screen readers': !name?.includes(svg.querySelector('title')?.textContent),
+    'the name for screen readers': !name.includes(svg.querySelector('title').textContent),
     'the role': !['img', 'group'].includes(svg.getAttribute('role')),
     'a text': !lines.length,
   };
@@ -173,11 +184,7 @@ LOOK = """() => {
     missing: Object.keys(missing).filter(what => missing[what]),
     page: document.scrollingElement.scrollWidth,
     frame: box(svg.getBoundingClientRect()),
-    texts: lines.map(line => ({text: said(line), box: around(line)})),
-    parts: leaves.map(leaf => {
-      const style = getComputedStyle(leaf.parentElement), {a, b} = leaf.parentElement.getScreenCTM();
-      const color = style.fill.match(/[\\d.]+/g)?.slice(0, 3).map(value => value / 255) ?? [0.5, 0.5, 0.5];
-      return {text: said(leaf), box: around(leaf), color, size: parseFloat(style.fontSize) * Math.hypot(a, b)};
-    }),
+    texts: lines.map(line => look(line, line)),
+    parts: leaves.map(leaf => look(leaf, leaf.parentElement)),
   };
 }"""

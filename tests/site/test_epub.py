@@ -77,4 +77,8 @@ def test_the_start_page_does_without_script_and_style_sheet(package):
     assert "Text becomes tokens" in text and "Choose a sentence" not in text
     road = next(page.iter(f"{SVG}svg"))
     assert [link.get("href") for link in road.iter(f"{SVG}a")] == ["notebooks-14_summarization.xhtml"]
-    assert all("fill: none" in box.get("style") for box in road.iter(f"{SVG}rect")), "titles can be read"
+    box = next(link.find(f"{SVG}rect") for link in road.iter(f"{SVG}a"))
+    assert "fill: none" in box.get("style"), "titles can be read"
+    assert "background: #ffffff" in road.get("style") and "var(" not in "".join(
+        part.get("style") for part in road.iter()
+    ), "the colors are those of a light page, with its paper"
