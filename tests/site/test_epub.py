@@ -79,6 +79,9 @@ def test_the_start_page_does_without_script_and_style_sheet(package):
     assert [link.get("href") for link in road.iter(f"{SVG}a")] == ["notebooks-14_summarization.xhtml"]
     box = next(link.find(f"{SVG}rect") for link in road.iter(f"{SVG}a"))
     assert "fill: none" in box.get("style"), "titles can be read"
-    assert "background: #ffffff" in road.get("style") and "var(" not in "".join(
-        part.get("style") for part in road.iter()
-    ), "the colors are those of a light page, with its paper"
+    assert "background: #ffffff" in road.get("style"), "the ink is that of light pages"
+    painted = [part.get("style") for part in road.iter()]
+    assert all(painted) and not any("var(" in style for style in painted)
+    assert len({part.get("transform") for part in road.iter()} - {None}) > 12, (
+        "chapters stand in their places"
+    )

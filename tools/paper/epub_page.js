@@ -80,14 +80,21 @@
     }
     svg.querySelectorAll("script, foreignObject").forEach((element) => element.remove());
     for (const element of all(svg)) {
-      for (const { name } of [...element.attributes]) {
-        if (/^(id|class|tabindex|aria-labelledby|aria-describedby|data-.*|on.*)$/.test(name)) element.removeAttribute(name);
+      for (const { name, value } of [...element.attributes]) {
+        const unfit = /^(id|class|tabindex|aria-labelledby|aria-describedby|data-.*|on.*)$/.test(name);
+        if (unfit || value.startsWith("var(")) element.removeAttribute(name);
       }
     }
     for (const anchor of svg.querySelectorAll("a")) {
       const target = leadsTo(anchor);
       if (target) anchor.setAttribute("href", target);
-      else anchor.replaceWith(...anchor.childNodes);
+      else {
+        const group = result.createElementNS(svg.namespaceURI, "g"); // it keeps the place of what is in the link
+        if (anchor.hasAttribute("transform")) group.setAttribute("transform", anchor.getAttribute("transform"));
+        if (anchor.hasAttribute("style")) group.setAttribute("style", anchor.getAttribute("style"));
+        group.append(...anchor.childNodes);
+        anchor.replaceWith(group);
+      }
     }
     parent.append(svg);
   }
