@@ -1,13 +1,14 @@
 """How this book draws: one matplotlib style, charts, tokens as colored chips, and diagrams.
 
 `style` holds the colors, `charts` what the chapters that train draw, `chips` the tokens of chapter 03, and
-`diagrams`, drawn with `drawing`, a transformer's layers. All of it reads on a light page as on a dark
-one, and color is never the only cue.
+`diagrams`, drawn with `drawing`, a transformer's layers; `load_drawing` shows an SVG file of
+`chapters_src/drawings`. All of it reads on a light page as on a dark one, and color is never the only cue.
 """
 
 from chapters_src.plots import diagrams
 from chapters_src.plots.charts import confusion_matrix, loss_curves, reliability_diagram
 from chapters_src.plots.chips import MAX_CHIPS, TokenChips, token_chips
+from chapters_src.plots.drawings import Drawing, load_drawing
 from chapters_src.plots.style import DARK, INK, PALETTE, PANEL, SEQUENTIAL, svg, use_style
 
 __all__ = [
@@ -17,9 +18,11 @@ __all__ = [
     "PALETTE",
     "PANEL",
     "SEQUENTIAL",
+    "Drawing",
     "TokenChips",
     "confusion_matrix",
     "diagrams",
+    "load_drawing",
     "loss_curves",
     "reliability_diagram",
     "svg",

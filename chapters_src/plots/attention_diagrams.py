@@ -1,105 +1,13 @@
-"""Attention as diagrams: one query with its numbers, the split into heads, masks as grids. Chapter 07.
+"""Attention as diagrams: the split into heads, masks as grids. Chapter 07.
 
 They are drawn with `drawing`, like the layers of chapter 08, and read from top to bottom. After section 3.2
 of Vaswani et al. (2017), https://arxiv.org/abs/1706.03762.
 """
 
-from collections.abc import Sequence
-
-from chapters_src.plots.drawing import LINE_HEIGHT, Box, Diagram, Span
+from chapters_src.plots.drawing import Box, Diagram, Span
 
 _WIDTH = 420
 _GAP = 16  # Between a box and the next one below it: room for an arrow.
-_RADIUS = 11  # Of the circle that adds.
-Vector = Sequence[float]
-
-
-def one_query(
-    words: Sequence[str],
-    asking: int,
-    states: Sequence[Vector],
-    query: Vector,
-    keys: Sequence[Vector],
-    values: Sequence[Vector],
-    scores: Vector,
-    attn_weights: Vector,
-) -> Diagram:
-    """Draw how one word attends to a short sentence, with all numbers, up to the sum with its old vector.
-
-    Args:
-        words: at most four, each of at most seven letters.
-        asking: which of them asks.
-        states: the vector of each word, three numbers each.
-        query: of the word that asks.
-        keys: of each word, as wide as the query.
-        values: of each word, as wide as the states.
-        scores: of each word: what goes into the softmax.
-        attn_weights: of each word.
-
-    Returns:
-        A diagram that a notebook draws, and that readers of the site can zoom.
-
-    Raises:
-        ValueError: there are more than four words, or not as many of everything as words.
-    """
-    for name, given in {"states": states, "keys": keys, "values": values, "scores": scores}.items():
-        if not 1 <= len(words) <= 4 or len(given) != len(words) or len(attn_weights) != len(words):
-            raise ValueError(
-                f"{len(words)} words (1 to 4 fit), but {len(given)} {name}, "
-                f"{len(attn_weights)} weights: one of each per word is needed"
-            )
-    word = words[asking]
-    mixed = [sum(w * v[i] for w, v in zip(attn_weights, values, strict=True)) for i in range(len(values[0]))]
-    total = [old + new for old, new in zip(states[asking], mixed, strict=True)]
-    told = "; ".join(
-        f"{w}: key {_numbers(k)}, score {s:.2f}, weight {a:.2f}, value {_numbers(v)}"
-        for w, k, s, a, v in zip(words, keys, scores, attn_weights, values, strict=True)
-    )
-    sheet = Diagram(
-        title=f"What {word} takes from each word",
-        description=(
-            f"On the left the word that asks, {word}, with the vector {_numbers(states[asking])}; its query "
-            f"is {_numbers(query)}. Beside it the words that are asked, each with its key, its score (query "
-            f"· key / √{len(query)}), its weight (the softmax of the scores) and its value. {told}. Weight "
-            f"times value, summed over the words, gives {_numbers(mixed)}. This is added to the old vector "
-            f"of {word}, on the residual stream, and gives {_numbers(total)}."
-        ),
-        caption=(
-            f"What “{word}” takes from each word. Its query (dashed) meets every key; the softmax turns the "
-            "scores into weights; the weighted values are summed. The thick line is the residual stream: the "
-            "sum is added to the old vector and does not replace it."
-        ),
-        width=_WIDTH,
-    )
-    asker = sheet.box("data", (4, 76), 4, (word, ""), ("", _numbers(states[asking])))
-    asks = sheet.box("attention", (30, 76), asker.bottom + _GAP, ("", "query"), *_column(query))
-    sheet.arrow("flow", (asks.middle[0], asker.bottom), (asks.middle[0], asks.top))
-    depth = asker.bottom + _GAP + LINE_HEIGHT * (1 + len(values[0])) + 14  # Where the values end.
-    columns = []
-    for i, asked in enumerate(words):
-        left = 86 + 83.5 * i
-        columns.append(
-            _asked(sheet, left, depth, asked, states[i], keys[i], values[i], scores[i], attn_weights[i])
-        )
-    bus = depth + 8  # The height at which the query goes to every score.
-    for score, *_ in columns:
-        x = score.left + 10
-        start = (asks.middle[0], asks.bottom)
-        sheet.arrow("memory", start, (start[0], bus), (x, bus), (x, score.top))
-    last = columns[0][1]
-    summed = sheet.box(
-        "attention", (86, 416), last.bottom + _GAP, ("weights · values, summed", _numbers(mixed))
-    )
-    for _, weight, value in columns:
-        for box in (weight, value):
-            sheet.arrow("flow", (box.middle[0], box.bottom), (box.middle[0], summed.top))
-    stream, middle = 16, summed.middle[1]
-    plus = sheet.box("add", (stream - _RADIUS, stream + _RADIUS), middle - _RADIUS, height=2 * _RADIUS)
-    sheet.arrow("residual", (stream, asker.bottom), (stream, plus.top))
-    sheet.arrow("flow", (summed.left, middle), (plus.right, middle))
-    after = sheet.box("data", (4, 416), summed.bottom + 22, (f"{word}, after attention", _numbers(total)))
-    sheet.arrow("residual", (stream, plus.bottom), (stream, after.top))
-    return sheet
 
 
 def head_split(d_model: int, num_heads: int) -> Diagram:
@@ -214,32 +122,6 @@ def mask_grids() -> Diagram:
     return sheet
 
 
-def _asked(
-    sheet: Diagram,
-    left: float,
-    depth: float,
-    word: str,
-    state: Vector,
-    key: Vector,
-    value: Vector,
-    score: float,
-    weight: float,
-) -> tuple[Box, Box, Box]:
-    """Draw the column of a word that is asked; gives the boxes of its score, its weight and its value."""
-    narrow, wide = (left, left + 39), (left, left + 78.5)
-    head = sheet.box("data", wide, 4, (word, ""), ("", _numbers(state)))
-    found = sheet.box("attention", narrow, head.bottom + _GAP, ("", "key"), *_column(key))
-    handed = sheet.box("lookup", (left + 45, left + 78.5), head.bottom + _GAP, ("", "value"), *_column(value))
-    for box in (found, handed):
-        sheet.arrow("flow", (box.middle[0], head.bottom), (box.middle[0], box.top))
-    fits = sheet.box("attention", narrow, depth + 22, ("", "score"), ("", f"{score:.2f}"))
-    share = sheet.box("attention", narrow, fits.bottom + _GAP, ("", "weight"), (f"{weight:.2f}", ""))
-    x = left + 29
-    sheet.arrow("flow", (x, found.bottom), (x, fits.top))
-    _down(sheet, fits, share)
-    return fits, share, handed
-
-
 def _down(sheet: Diagram, above: Box, below: Box) -> None:
     sheet.arrow("flow", (above.middle[0], above.bottom), (above.middle[0], below.top))
 
@@ -248,11 +130,3 @@ def _columns(span: Span, number: int, gap: float = 8) -> list[Span]:
     """Divide a span into columns of the same width."""
     width = (span[1] - span[0] - gap * (number - 1)) / number
     return [(span[0] + i * (width + gap), span[0] + i * (width + gap) + width) for i in range(number)]
-
-
-def _numbers(vector: Vector) -> str:
-    return "  ".join(f"{abs(x) if abs(x) < 0.05 else x:.1f}" for x in vector)
-
-
-def _column(vector: Vector) -> list[tuple[str, str]]:
-    return [("", f"{abs(x) if abs(x) < 0.05 else x:.1f}") for x in vector]

@@ -1,4 +1,4 @@
-"""A transformer as diagrams: its layers and all of it (chapter 08), how it is trained (chapters 09 and 12).
+"""A transformer as diagrams: its layers (chapter 08), how it is trained (chapters 09 and 12).
 
 They are read from top to bottom. The thick line is the residual stream: what a layer is given goes past its
 sublayers, and each of them adds to it. After figure 1 of Vaswani et al. (2017),
@@ -197,54 +197,6 @@ def vision_transformer() -> Diagram:
         sheet.arrow("flow", (x, encoder.bottom), (x, box.top))
     sheet.arrow("flow", (states[0].middle[0], states[0].bottom), (states[0].middle[0], head.top))
     sheet.arrow("flow", (head.middle[0], head.bottom), (logits.middle[0], logits.top))
-    return sheet
-
-
-def encoder_decoder(norm_first: bool = True) -> Diagram:
-    """Draw the whole model: an encoder, a decoder that attends to it, and a head.
-
-    Args and Returns: as for `encoder_layer`.
-    """
-    last_norm = "One more normalization follows the last layer. " if norm_first else ""
-    sheet = Diagram(
-        title=f"Encoder-decoder, {_order(norm_first)}",
-        description=(
-            "On the left the encoder: source ids of shape (B, S) are embedded, with their positions; then "
-            "come num_layers encoder layers, each with self-attention and a feed-forward network. "
-            f"{last_norm}What comes out is the memory, of shape (B, S, d_model). On the right the decoder: "
-            "target ids of shape (B, T) are embedded, with their positions; then come num_layers decoder "
-            "layers, each with masked self-attention, cross-attention to the memory, and a feed-forward "
-            f"network. {last_norm}The head, a linear layer that may share the matrix of the embedding, makes "
-            "logits of shape (B, T, vocab_size)."
-        ),
-        caption=(
-            f"A whole encoder-decoder, {_order(norm_first)}. Thick lines are the residual streams, dashed is "
-            "what comes from the encoder. B: pairs of texts in the batch, S: tokens of a source, T: tokens "
-            "of a target."
-        ),
-        width=_WIDTH,
-    )
-    encoder = _Stack(sheet, norm_first, stream=22, entry=124, sublayers=(54, 194), whole=(12, 194))
-    encoder.begin(("source ids", "(B, S)"))
-    encoder.pass_through("lookup", ("Embedding", "+ positions"), ("", "(B, S, d_model)"), arrow="flow")
-    with encoder.frame((4, 202), 36, ("Encoder layer", ""), ("", "× num_layers")):
-        encoder.add(_brief("attention", "Self-attention", "padding mask"))
-        encoder.add(_brief("feed_forward", "Feed-forward", "each token by itself"))
-    if norm_first:
-        encoder.pass_through("norm", _NORM)
-    memory = encoder.pass_through("data", _MEMORY)
-
-    decoder = _Stack(sheet, norm_first, stream=398, entry=296, sublayers=(226, 366), whole=(226, 408))
-    decoder.begin(("target ids", "(B, T)"))
-    decoder.pass_through("lookup", ("Embedding", "+ positions"), ("", "(B, T, d_model)"), arrow="flow")
-    with decoder.frame((218, 416), 8, ("Decoder layer", ""), ("", "× num_layers")):
-        decoder.add(_brief("attention", "Self-attention", "causal + padding mask"))
-        decoder.add(_brief("attention", "Cross-attention", "source padding mask", memory=memory))
-        decoder.add(_brief("feed_forward", "Feed-forward", "each token by itself"))
-    if norm_first:
-        decoder.pass_through("norm", _NORM)
-    decoder.pass_through("lookup", ("Head", "linear"), ("", "may share the embedding"))
-    decoder.pass_through("data", ("logits", "(B, T, vocab_size)"), arrow="flow")
     return sheet
 
 

@@ -1,7 +1,6 @@
 """The diagrams of attention are read back: their numbers, their shapes, their masks, and what is linked."""
 
 import itertools
-import math
 
 import pytest
 import torch
@@ -10,21 +9,7 @@ from test_diagrams import apart, endpoints, named, rectangle, solid, text_boxes,
 from chapters_src.attention import causal_mask, padding_mask
 from chapters_src.plots import attention_diagrams as diagrams
 
-WORDS = ["fruit", "flies", "like", "bananas"]
-STATES = torch.tensor([[1.0, 0, 0], [0, 0.8, 0.6], [0, 0, 1], [0.7, 0, 0.1]])
-
-
-def one_query():
-    draw = torch.Generator().manual_seed(0)
-    query, keys = torch.randn(2, generator=draw), torch.randn(4, 2, generator=draw)
-    scores = keys @ query / math.sqrt(2)
-    weights = scores.softmax(dim=-1)
-    given = [each.tolist() for each in (STATES, query, keys, STATES.flip(0), scores, weights)]
-    return diagrams.one_query(WORDS, 1, *given), scores, weights
-
-
 KINDS = {
-    "one query": lambda: one_query()[0],
     "heads": lambda: diagrams.head_split(16, 4),
     "masks": diagrams.mask_grids,
 }
@@ -60,30 +45,6 @@ def test_screen_readers_get_a_description_and_a_caption(sheet):
     assert f'aria-label="{sheet.title}"' in sheet.svg()
 
 
-def test_the_numbers_are_those_that_were_given():
-    sheet, scores, weights = one_query()
-    told = [[plain or bold for bold, plain in box.lines] for box in sheet.boxes]
-    assert [lines[1] for lines in told if lines[:1] == ["score"]] == [f"{s:.2f}" for s in scores]
-    assert [lines[1] for lines in told if lines[:1] == ["weight"]] == [f"{w:.2f}" for w in weights]
-    mixed = weights @ STATES.flip(0)
-    [after] = named(sheet, "flies, after attention")
-    assert [float(x) for x in after.lines[0][1].split()] == pytest.approx(
-        (mixed + STATES[1]).tolist(), abs=0.051
-    )
-    assert all(f"{w:.2f}" in sheet.description for w in weights)
-
-
-def test_the_query_meets_every_key_and_the_sum_is_added_to_the_stream():
-    sheet = one_query()[0]
-    links = [(*endpoints(sheet, arrow), arrow.kind) for arrow in sheet.arrows]
-    asked = [target for source, target, kind in links if kind == "memory"]
-    assert len(asked) == len(WORDS) and {box.lines[0][1] for box in asked} == {"score"}
-    [summed] = named(sheet, "weights · values, summed")
-    assert [s.lines[0][1] for s, t, _ in links if t is summed] == ["weight", "value"] * len(WORDS)
-    into_plus = {(title(source), kind) for source, target, kind in links if target.kind == "add"}
-    assert into_plus == {("flies", "residual"), ("weights · values, summed", "flow")}
-
-
 def test_the_heads_share_the_width():
     sheet = diagrams.head_split(12, 3)
     heads = [box for box in solid(sheet) if title(box).startswith("head ")]
@@ -108,7 +69,6 @@ def test_the_grids_show_the_masks_that_attention_takes():
     [
         lambda: diagrams.head_split(16, 3),
         lambda: diagrams.head_split(16, 8),
-        lambda: diagrams.one_query(WORDS, 1, [], [], [], [], [], []),
     ],
 )
 def test_what_does_not_fit_is_refused(draw):

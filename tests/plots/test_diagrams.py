@@ -20,7 +20,7 @@ from chapters_src.transformer import Config, FeedForward, TransformerLayer
 
 KINDS = {
     f"{draw.__name__}, {'pre' if norm_first else 'post'}-norm": (draw, norm_first)
-    for draw in (diagrams.encoder_layer, diagrams.decoder_layer, diagrams.encoder_decoder)
+    for draw in (diagrams.encoder_layer, diagrams.decoder_layer)
     for norm_first in (True, False)
 }
 
@@ -177,7 +177,7 @@ def test_the_text_of_frames_is_clear_of_boxes_and_arrows(sheet):
 
 
 def test_text_is_large_enough_on_a_phone():
-    shown = 358 / diagrams.encoder_decoder().width  # what a phone of 390 pixels leaves to the text column
+    shown = 358 / diagrams.encoder_layer().width  # what a phone of 390 pixels leaves to the text column
     assert shown * drawing.SMALL_SIZE >= 9
 
 
@@ -217,26 +217,6 @@ def test_sublayers_follow_each_other_as_in_the_module(draw, cross_attention, nor
     assert order_on_the_sheet(draw(norm_first)) == order_of_the_layer(cross_attention, norm_first)
 
 
-@pytest.mark.parametrize("norm_first", [True, False])
-def test_the_whole_model_has_the_same_layers_and_a_last_norm_only_with_pre_norm(norm_first):
-    sheet = diagrams.encoder_decoder(norm_first)
-    last = ["norm"] if norm_first else []
-    decoder = order_on_the_sheet(sheet, sheet.width / 2)
-    assert decoder == order_of_the_layer(True, norm_first) + last
-    both = order_on_the_sheet(sheet)
-    encoder = order_of_the_layer(False, norm_first) + last
-    assert sorted(both) == sorted(encoder + decoder)
-    inside = [[title(box) for box in solid(sheet) if within(box, frame, 0)] for frame in frames(sheet)]
-    sublayers = [[name for name in names if name not in ("LayerNorm", "+")] for names in inside]
-    assert sublayers == [
-        ["Self-attention", "Feed-forward"],
-        ["Self-attention", "Cross-attention", "Feed-forward"],
-    ]
-    assert [len(names) - len(own) for names, own in zip(inside, sublayers, strict=True)] == [4, 6], (
-        "norms and +"
-    )
-
-
 def test_each_circle_adds_the_stream_and_what_a_sublayer_made(sheet):
     arriving = {}
     for arrow in sheet.arrows:
@@ -250,12 +230,11 @@ def test_each_circle_adds_the_stream_and_what_a_sublayer_made(sheet):
 
 
 def test_the_stream_passes_the_norms_of_the_layers_only_with_post_norm(kind, sheet):
-    draw, norm_first = kind
+    _, norm_first = kind
     links = [endpoints(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "residual"]
     normalized_sums = sum(source.kind == "add" and target.kind == "norm" for source, target in links)
-    at_the_end = 2 if draw is diagrams.encoder_decoder else 0
     circles = sum(box.kind == "add" for box in sheet.boxes)
-    assert normalized_sums == (at_the_end if norm_first else circles)
+    assert normalized_sums == (0 if norm_first else circles)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
@@ -293,12 +272,6 @@ def test_sublayers_are_linked_inside_as_they_compute(draw):
                 ("value", "attn_weights · value"),
             ]
         assert found == wanted
-
-
-def test_the_decoder_reads_the_memory_of_the_encoder():
-    sheet = diagrams.encoder_decoder()
-    [(source, target)] = [endpoints(sheet, arrow) for arrow in sheet.arrows if arrow.kind == "memory"]
-    assert (title(source), title(target)) == ("memory", "Cross-attention")
 
 
 def columns(sheet):
@@ -450,7 +423,7 @@ def test_screen_readers_get_a_name_and_a_description(sheet, root):
     assert root.get("role") == "img" and root.get("aria-label") == sheet.title
     assert [child.tag for child in root][:2] == [f"{SVG}title", f"{SVG}desc"]
     assert (root[0].text, root[1].text) == (sheet.title, sheet.description)
-    for name in ("B, T", "d_model", "residual stream" if "layer" in sheet.title else "vocab_size"):
+    for name in ("B, T", "d_model", "residual stream"):
         assert name in sheet.description
     for part in {title(box).lower() for box in sheet.boxes if box.kind in ("frame", "attention")}:
         words = re.sub(r"attn_weights.*|softmax.*|join.*", "", part)

@@ -77,4 +77,11 @@ def test_the_start_page_does_without_script_and_style_sheet(package):
     assert "Text becomes tokens" in text and "Choose a sentence" not in text
     road = next(page.iter(f"{SVG}svg"))
     assert [link.get("href") for link in road.iter(f"{SVG}a")] == ["notebooks-14_summarization.xhtml"]
-    assert all("fill: none" in box.get("style") for box in road.iter(f"{SVG}rect")), "titles can be read"
+    box = next(link.find(f"{SVG}rect") for link in road.iter(f"{SVG}a"))
+    assert "fill: none" in box.get("style"), "titles can be read"
+    assert "background: #ffffff" in road.get("style"), "the ink is that of light pages"
+    painted = [part.get("style") for part in road.iter()]
+    assert all(painted) and not any("var(" in style for style in painted)
+    assert len({part.get("transform") for part in road.iter()} - {None}) > 12, (
+        "chapters stand in their places"
+    )

@@ -8,7 +8,7 @@
   const KEPT = new Set(`a abbr aside b blockquote br caption code col colgroup dd del dfn div dl dt em figcaption figure
     h1 h2 h3 h4 h5 h6 hr i img kbd li mark ol p pre q s samp section small span strong sub sup table tbody td tfoot th
     thead tr u ul var`.split(/\s+/));
-  const STYLED = ".front-road"; // a drawing whose colors and letters are in the site's style sheet
+  const STYLED = 'svg:has([fill^="var("])'; // a drawing whose colors are variables, which few readers of books know
   const PAINT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-weight", "text-anchor", "opacity"];
   const WIDE = 7; // columns from which on a table needs small letters
   const ATTRIBUTES = new Set(["id", "class", "title", "lang", "colspan", "rowspan", "scope", "start", "value"]);
@@ -74,21 +74,32 @@
   function drawing(node, parent) {
     const svg = result.importNode(node, true);
     const all = (drawn) => [drawn, ...drawn.querySelectorAll("*")];
-    if (node.matches(STYLED)) all(svg).forEach((element, i) => element.setAttribute("style", paint(all(node)[i])));
+    if (node.matches(STYLED)) {
+      all(svg).forEach((element, i) => element.setAttribute("style", styled(element, paint(all(node)[i]))));
+      svg.setAttribute("style", styled(svg, "background: #ffffff")); // also where pages are dark: the ink is not
+    }
     svg.querySelectorAll("script, foreignObject").forEach((element) => element.remove());
     for (const element of all(svg)) {
-      for (const { name } of [...element.attributes]) {
-        if (/^(id|class|tabindex|aria-labelledby|aria-describedby|data-.*|on.*)$/.test(name)) element.removeAttribute(name);
+      for (const { name, value } of [...element.attributes]) {
+        const unfit = /^(id|class|tabindex|aria-labelledby|aria-describedby|data-.*|on.*)$/.test(name);
+        if (unfit || value.startsWith("var(")) element.removeAttribute(name);
       }
     }
     for (const anchor of svg.querySelectorAll("a")) {
       const target = leadsTo(anchor);
       if (target) anchor.setAttribute("href", target);
-      else anchor.replaceWith(...anchor.childNodes);
+      else {
+        const group = result.createElementNS(svg.namespaceURI, "g"); // it keeps the place of what is in the link
+        if (anchor.hasAttribute("transform")) group.setAttribute("transform", anchor.getAttribute("transform"));
+        if (anchor.hasAttribute("style")) group.setAttribute("style", anchor.getAttribute("style"));
+        group.append(...anchor.childNodes);
+        anchor.replaceWith(group);
+      }
     }
     parent.append(svg);
   }
 
+  const styled = (element, style) => [element.getAttribute("style"), style].filter(Boolean).join("; ");
   const paint = (element) => {
     const style = getComputedStyle(element);
     const values = PAINT.map((name) => [name, style.getPropertyValue(name).replace("rgba(0, 0, 0, 0)", "none")]);

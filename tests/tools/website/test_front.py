@@ -110,15 +110,80 @@ BOOK = [
 ]
 
 
-def test_the_road_leads_to_every_chapter_in_order():
-    drawing = ElementTree.fromstring(re.search(r"<svg.*</svg>", road.road(BOOK))[0])
-    links = drawing.findall("a")
-    assert [link.get("href") for link in links] == [c.page for c in BOOK]
-    assert ["".join(link.itertext()) for link in links] == ["01 T & 01", "03 T & 03", "07 T & 07"]
-    heights = [float(link.find("circle").get("cy")) for link in links]
-    assert heights == sorted(heights) and heights[-1] < float(drawing.get("viewBox").split()[3])
-    assert len(drawing.findall("path")) == 2  # chapter 02 is not there yet
-    assert drawing.find("desc").text == "03 refers to 01 and 02. 07 refers to 03."
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def drawn() -> ElementTree.Element:
+    return ElementTree.parse(road.DRAWING).getroot()
+
+
+def stations(drawn: ElementTree.Element) -> dict[str, float]:
+    """The number of each chapter in the drawing, and how far down it stands."""
+    links = list(drawn.iter(f"{SVG}a"))
+    heights = [float(re.fullmatch(r"translate\(0 ([\d.]+)\)", link.get("transform"))[1]) for link in links]
+    return {next(link.iter(f"{SVG}tspan")).text: height for link, height in zip(links, heights, strict=True)}
+
+
+def at(height: float, places: dict[str, float]) -> str:
+    """The chapter that stands at a height."""
+    [found] = [number for number, y in places.items() if abs(y - height) < 16]
+    return found
+
+
+def ends(path: str) -> tuple[float, float]:
+    """How far down a path begins, and how far down the tip of its arrow is."""
+    line = path.partition("m")[0]  # the two strokes of the head follow, relative to the tip
+    down = [numbers.split()[-1] for command, numbers in re.findall(r"([MLVQC])([\d. ]+)", line)]
+    return float(down[0]), float(down[-1])
+
+
+def test_the_road_leads_to_every_chapter_in_order(drawn):
+    book = road.chapters()
+    links = list(drawn.iter(f"{SVG}a"))
+    assert [link.get("href") for link in links] == [c.page for c in book]
+    titles = [" ".join("".join(link.itertext()).split()) for link in links]
+    assert titles == [f"{c.number} {c.title}" for c in book], "book/road.svg has other chapters than the book"
+    assert list(stations(drawn).values()) == sorted(stations(drawn).values())
+
+
+def test_the_parts_of_the_road_hold_their_chapters(drawn):
+    [cards, names] = list(drawn.iter(f"{SVG}g"))[:2]
+    places, parts = stations(drawn), {}
+    for chapter in road.chapters():
+        parts.setdefault(chapter.part, []).append(chapter.number)
+    assert [name.text for name in names] == list(parts)
+    for card, name, numbers in zip(cards, names, parts.values(), strict=True):
+        top, height = float(card.get("y")), float(card.get("height"))
+        assert top < float(name.get("y")) < places[numbers[0]]
+        assert [n for n, y in places.items() if top < y - 12 and y + 12 < top + height] == numbers
+
+
+def test_the_arrows_of_the_road_are_what_the_chapters_need(drawn):
+    places = stations(drawn)
+    [arrows] = [group for group in drawn.iter(f"{SVG}g") if group.get("class") == "road-needs"]
+    found = [tuple(at(y, places) for y in ends(arrow.get("d"))) for arrow in arrows]
+    needed = [(c.number, c.needs) for c in road.chapters() if c.needs]
+    assert sorted(found) == sorted((other, number) for number, others in needed for other in others)
+    told = " ".join(drawn.findtext(f"{SVG}desc").split())
+    said = [f"{number} builds on {' and '.join(others)}." for number, others in needed]
+    assert re.findall(r"\d\d builds on .+?\.", told) == said
+
+
+def test_the_lines_of_the_road_are_the_ways(drawn):
+    places = stations(drawn)
+    ways = [group for group in drawn.iter(f"{SVG}g") if group.get("class") == "road-way"]
+    assert [way.findtext(f"{SVG}text") for way in ways] == list(road.WAYS)
+    for way, (_, listed) in zip(ways, road.WAYS.values(), strict=True):
+        stops = [float(stop.get("cy")) for stop in way.iter(f"{SVG}circle")]
+        assert [at(y, places) for y in stops] == [n for n in listed.split() if n in places]
+        assert ends(way.find(f"{SVG}path").get("d"))[1] == stops[-1], "a line ends at its last stop"
+
+
+def test_the_road_stands_beside_the_list_of_the_ways():
+    shown = road.road(BOOK)
+    assert road.DRAWING.read_text(encoding="utf-8") in shown
+    assert shown.index("</svg>") < shown.index(road.ways(BOOK)) < shown.rindex("</div>")
 
 
 def test_a_way_has_the_chapters_that_exist_and_their_times():

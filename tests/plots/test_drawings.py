@@ -1,0 +1,252 @@
+"""One test for all drawings: their files, and how a phone shows them, light and dark. It can fail."""
+
+import math
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from xml.etree import ElementTree
+
+import nbformat
+import numpy as np
+import pytest
+from color_science import VISION, contrast, lab, linear, rgb
+from drawing_checks import SVG, in_file, in_picture, palette
+from playwright.sync_api import Browser, sync_playwright
+from test_diagrams import order_of_the_layer
+
+import inputs
+from browsers import FLAGS, find_browser
+from chapters_src import plots
+from chapters_src.attention import causal_mask
+from chapters_src.plots.drawings import FOLDER, read
+from paths import BUILD, NOTEBOOKS, PACKAGE, ROOT, notebooks
+
+pytestmark = pytest.mark.xdist_group("drawings")  # one browser for all
+
+ROAD = ROOT / "book" / "road.svg"  # links, so it stands in the start page as it is
+FILES = sorted(FOLDER.glob("*.svg"))
+SEEN = BUILD / "drawings"
+ATTENTION, WHOLE = "attention_of_one_query", "encoder_decoder_model"
+
+
+@pytest.fixture(scope="module")
+def browser(absent) -> Iterator[Browser]:
+    found = find_browser()
+    if found is None:
+        absent("no browser: neither Chromium nor Chrome nor Edge is on the PATH or in its usual place")
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=found, args=FLAGS)
+
+
+def shown(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path == ROAD else read(path)._repr_html_()
+
+
+@pytest.mark.parametrize("path", [*FILES, ROAD], ids=lambda path: path.stem)
+def test_a_drawing_is_in_order(path, browser):
+    text = path.read_text(encoding="utf-8")
+    found = in_file(text, caption=path != ROAD)
+    SEEN.mkdir(parents=True, exist_ok=True)
+    for theme in ("light", "dark"):
+        picture = SEEN / f"{path.stem}-{theme}.png"
+        found += in_picture(browser, shown(path), theme == "dark", picture)
+    assert found == []
+
+
+GOOD = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 360 80" width="460"
+  font-family="Helvetica, Arial, 'Liberation Sans', sans-serif" fill="none">
+  <title>A good one</title><desc>{"All that there is. " * 12}</desc><metadata>{"A caption. " * 9}</metadata>
+  <rect x="10" y="10" width="100" height="30" rx="6" fill="var(--drawing-blue-soft, #e1e9fa)"/>
+  <g fill="var(--drawing-ink, #222832)" font-size="11"><text x="20" y="29">first</text>
+  <text x="150" y="29">q<tspan font-size="9.5" dy="3">k</tspan></text></g>
+</svg>"""
+INK = "var(--drawing-ink, #222832)"
+WRONG = {  # what is written in place of what, and what is said of it
+    "a word too small": ('font-size="11"', 'font-size="9"', "'first' has 8.9 pixels"),
+    "a subscript too small": ('font-size="9.5"', 'font-size="8"', "'k' has 8.0 pixels"),
+    "shrunk by a transform": ("<g ", '<g transform="scale(.7)" ', "pixels on a phone"),
+    "too wide": ('viewBox="0 0 360 80"', 'viewBox="0 0 600 133"', "pixels on a phone"),
+    "texts that overlap": ('x="150"', 'x="30"', "'first' and 'qk' overlap"),
+    "text that sticks out": ('x="150"', 'x="355"', "'qk' is not all inside"),
+    "text below the edge": ('x="150" y="29"', 'x="150" y="79"', "'qk' is not all inside"),
+    "a line through a word": ("</g>", f'</g><path d="M10 25H300" stroke="{INK}"/>', "'first' does not show"),
+    "text on a strong color": ("blue-soft, #e1e9fa", "blue, #3b68c8", "has the contrast, light"),
+    "ink on ink": ("blue-soft, #e1e9fa", "ink, #222832", "has the contrast, dark"),
+    "text without color": (f'<g fill="{INK}"', "<g", "does not show"),
+    "a color by value": (INK, "#222832", "fill is '#222832'"),
+    "the color of the page": (INK, "currentColor", "fill is 'currentColor'"),
+    "an unknown variable": ("--drawing-ink", "--drawing-black", "--drawing-black"),
+    "another light value": ("#222832", "#000000", "#000000"),
+    "no title": ("<title>A good one</title>", "", "<title> has 0 characters"),
+    "a poor description": ("All that there is. ", "", "<desc> has 0 characters"),
+    "no caption": ("A caption. ", "", "<metadata> has 0 characters"),
+    "a viewBox from elsewhere": ("0 0 360 80", "-5 0 360 80", "it begins with 0 0"),
+    "no width": ('width="460"', "", "width is None"),
+    "another font": ("Helvetica", "Comic Sans", "font-family of <svg>"),
+    "a font of its own": ("<g ", '<g font-family="Inter" ', "<g> has font-family"),
+    "a style sheet": ("</svg>", "<style>text { fill: red }</style></svg>", "<style> has no place"),
+    "a style": ("<text ", f'<text style="fill:{INK}" ', "<text> has style"),
+    "a script": ("</svg>", "<script>alert(1)</script></svg>", "<script> has no place"),
+    "a handler": ("<text ", '<text onclick="alert(1)" ', "<text> has onclick"),
+    "a picture": ("</svg>", '<image href="a.png"/></svg>', "<image> has no place"),
+    "a filter elsewhere": ("<rect ", '<rect class="url(a.svg#b)" ', "needs no other file"),
+    "a link out": ("<g ", '<a href="https://example.org">.</a><g ', "only links to pages"),
+    "an id": ("<text ", '<text id="first" ', "the id 'first'"),
+    "see-through": ("<g ", '<g opacity="0.3" ', "<g> has opacity"),
+}
+
+
+def test_the_good_one_is_good(browser, tmp_path):
+    path = tmp_path / "good.svg"
+    path.write_text(GOOD, encoding="utf-8")
+    assert in_file(GOOD) == in_picture(browser, shown(path), False) == in_picture(browser, shown(path), True)
+    assert in_file(GOOD) == []
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_found(case, browser, tmp_path):
+    old, new, said = WRONG[case]
+    assert old in GOOD
+    path = tmp_path / "wrong.svg"
+    path.write_text(GOOD.replace(old, new), encoding="utf-8")
+    found = in_file(path.read_text(encoding="utf-8"))
+    if not found:
+        found = in_picture(browser, shown(path), False) + in_picture(browser, shown(path), True)
+    assert any(said in complaint for complaint in found), found
+
+
+def test_without_its_words_for_screen_readers_a_picture_is_refused(browser, tmp_path):
+    path = tmp_path / "good.svg"
+    path.write_text(GOOD, encoding="utf-8")
+    for attribute in ('role="img"', 'aria-label="A good one"'):
+        assert attribute in shown(path)
+        assert any(
+            "is missing" in each for each in in_picture(browser, shown(path).replace(attribute, ""), False)
+        )
+
+
+# --- Colors.
+
+
+def test_the_colors_are_those_of_the_charts():
+    accents = ("blue", "orange", "green", "pink")
+    assert [palette(dark=False)[name].upper() for name in accents] == list(plots.PALETTE[:4])
+    assert palette(dark=False).keys() == palette(dark=True).keys()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_lines_and_letters_show(dark):
+    colors = {name: rgb(value) for name, value in palette(dark).items()}
+    grounds = [name for name in colors if name in ("paper", "card") or name.endswith("-soft")]
+    for ground in grounds:
+        assert min(contrast(colors[text], colors[ground]) for text in ("ink", "muted")) >= 4.5, ground
+    for name in ("blue", "orange", "green", "pink"):
+        assert contrast(colors[name], colors["paper"]) >= 3, name
+    for vision, name in ((VISION[kind], kind) for kind in VISION):
+        seen = [lab(vision @ linear(colors[each])) for each in ("blue", "orange", "green", "pink")]
+        assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 15, name
+
+
+# --- The loader.
+
+
+def test_a_drawing_is_a_figure_with_its_caption():
+    drawing = plots.load_drawing(ATTENTION)
+    page = drawing._repr_html_()
+    assert page.startswith('<figure class="diagram"'), "what diagrams.js enlarges"
+    assert page.count(drawing.caption) == 1 and "<metadata" not in page and "<!--" not in page
+    figure = ElementTree.fromstring(page)
+    svg = figure.find(f"{SVG}svg")
+    assert svg.get("aria-label") == drawing.title == svg.findtext(f"{SVG}title")
+    assert f"max-width:{svg.get('width')}px" in svg.get("style"), "enlarged, the stage is as wide"
+    assert repr(drawing) == f"{drawing.title}\n{drawing.description}" and "  " not in drawing.description
+
+
+@pytest.mark.parametrize("name", ["attention", "../plots/style", "", "attention_of_one_query.svg"])
+def test_an_unknown_name_is_refused_with_those_that_there_are(name):
+    with pytest.raises(ValueError, match=f"{ATTENTION}, {WHOLE}") as refused:
+        plots.load_drawing(name)
+    assert repr(name) in str(refused.value)
+
+
+def test_a_notebook_depends_on_the_drawings_that_it_shows_and_on_no_others():
+    for path in FILES:
+        words = {word for p in PACKAGE.rglob("*.py") for word in re.findall(r"\w+", p.read_text("utf-8"))}
+        assert path.stem not in words, "a module that says the name would make others depend on it"
+        showing = [n for n in notebooks() if f'load_drawing("{path.stem}")' in "\n".join(inputs.program(n))]
+        assert showing and all(path in inputs.closure(notebook) for notebook in showing)
+    assert FOLDER / f"{ATTENTION}.svg" not in inputs.closure(NOTEBOOKS / "08_transformer_anatomy.ipynb")
+
+
+# --- The attention of one query: its numbers are those of chapter 07.
+
+
+def example() -> dict:
+    """What the cells of chapter 07 make that hold the four words and their three matrices."""
+    found = {}
+    for cell in nbformat.read(NOTEBOOKS / "07_attention_from_scratch.ipynb", 4).cells:
+        if cell.cell_type == "code" and re.search(r"^(words|W_q) = ", cell.source, re.M):
+            exec("import pandas as pd\nimport torch\n" + cell.source, found)
+    return found
+
+
+def test_the_numbers_of_attention_are_those_of_the_chapter():
+    given = example()
+    query, key, value = (given[name] for name in ("query", "key", "value"))
+    products = key @ query[1]
+    scores = products / math.sqrt(key.shape[1])
+    weights = scores.softmax(dim=-1)
+    gathered = weights @ value
+    digits = lambda numbers, places: [f"{number:.{places}f}" for number in numbers.flatten().tolist()]  # noqa: E731
+    wanted = [
+        *digits(given["x"][1], 1), *digits(query[1], 1), *digits(key, 1), *digits(products, 2),
+        *digits(scores, 2), *digits(weights, 2), *digits(value, 1), *digits(gathered, 2),
+        *digits(given["x"][1] + gathered, 2),
+    ]  # fmt: skip
+    root = ElementTree.parse(FOLDER / f"{ATTENTION}.svg").getroot()
+    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+    assert [text for text in texts if re.fullmatch(r"-?\d+\.\d+", text)] == wanted
+    assert set(digits(weights, 2)) <= set(re.findall(r"weight (\d\.\d+)", root.findtext(f"{SVG}desc")))
+    assert [text for text in texts if text in given["words"]][-4:] == given["words"]
+    bars = [float(bar.get("height")) for bar in root.iter(f"{SVG}rect") if bar.get("width") == "28"]
+    assert bars == pytest.approx((110 * weights).tolist(), abs=0.06)
+    bands = [float(p.get("stroke-width")) for g in root.iter(f"{SVG}g") if g.get("stroke-opacity") for p in g]
+    assert bands == pytest.approx((18 * weights).tolist(), abs=0.06)
+
+
+# --- The encoder-decoder: its layers are the modules of the package.
+
+KINDS = {"LayerNorm": "norm", "Feed-forward": "feed_forward"}
+KINDS |= dict.fromkeys(("Self-attention", "Cross-attention"), "attention")
+
+
+def whole_model() -> ElementTree.Element:
+    return ElementTree.parse(FOLDER / f"{WHOLE}.svg").getroot()
+
+
+@pytest.mark.parametrize(("cross_attention", "left", "right"), [(False, 0, 200), (True, 200, 400)])
+def test_the_layers_are_in_the_order_of_the_modules(cross_attention, left, right):
+    texts = sorted(whole_model().iter(f"{SVG}text"), key=lambda text: float(text.get("y")))
+    names = ["".join(text.itertext()) for text in texts if left <= float(text.get("x")) < right]
+    drawn = [name for name in names if name in KINDS and names.index("Embedding + positions") >= 0]
+    drawn = drawn[: len(drawn) - (not cross_attention)]  # the name of a grid below the encoder
+    assert [KINDS[name] for name in drawn] == order_of_the_layer(cross_attention, norm_first=False)
+    assert ("Cross-attention" in drawn) == cross_attention
+    circles = [c for c in whole_model().iter(f"{SVG}circle") if left <= float(c.get("cx")) < right]
+    assert len(circles) == sum(KINDS[name] != "norm" for name in drawn), "each sublayer is added"
+
+
+def test_the_decoder_reads_the_target_shifted_right_and_predicts_it():
+    rows = {}
+    for text in whole_model().iter(f"{SVG}text"):
+        if float(text.get("x")) > 200 and len(text.text or "") <= 5 and (text.text or "").isalpha():
+            rows.setdefault(float(text.get("y")), []).append(text.text)
+    target, read_by_it, predicted = [row for _, row in sorted(rows.items()) if len(row) > 1]
+    assert read_by_it == ["start", *target[:-1]] and predicted == target
+
+
+def test_the_grids_are_the_masks():
+    squares = [rect for rect in whole_model().iter(f"{SVG}rect") if rect.get("width") == "34"]
+    may = ["blue" in rect.get("fill") for rect in squares]
+    assert may[:16] == causal_mask(4).flatten().tolist() and may[16:] == [True] * 12
