@@ -67,7 +67,7 @@ def execute_changed(
     Args:
         requirements: the pins in use, a part of the key.
         folder: where executed notebooks go; a notebook arrives there only if it ran without an error.
-        only: beginnings of names, such as "05": leave all other notebooks alone.
+        only: beginnings of names, such as "05": execute no others.
         say: where progress goes.
 
     Returns:
@@ -85,12 +85,13 @@ def execute_changed(
             names = ", ".join(notebook.stem for notebook in everything)
             raise UnknownNotebook(f"no notebook begins with {beginning!r}; there are {names}")
     _forget_removed(folder, {notebook.stem for notebook in everything})
-    keys = {notebook: inputs.key(notebook, requirements) for notebook in chosen}
-    stale = [
-        n for n in keys if (record(n, folder) or {}).get("key") != keys[n] or not (folder / n.name).exists()
-    ]
-    for notebook in keys.keys() - set(stale):
-        _refresh_prose(notebook, folder / notebook.name)
+    keys = {notebook: inputs.key(notebook, requirements) for notebook in everything}
+    stale = []
+    for notebook in everything:
+        if (record(notebook, folder) or {}).get("key") == keys[notebook] and (folder / notebook.name).exists():
+            _refresh_prose(notebook, folder / notebook.name)
+        elif notebook in chosen:
+            stale.append(notebook)
     if not stale:
         say("notebooks: no code changed, nothing executed")
         return []
