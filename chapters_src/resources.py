@@ -20,7 +20,7 @@ import urllib.error
 import urllib.request
 import warnings
 from collections.abc import Callable, Mapping
-from importlib import util
+from importlib import metadata, util
 from pathlib import Path
 from typing import NamedTuple
 
@@ -206,7 +206,8 @@ def _shipped(name: str) -> Path:
 def _shipped_on_encoder(name: str) -> Path:
     """Put what one of the recipes has trained on the encoder: a whole model, with the tokenizer."""
     update, encoder = _shipped(name), _encoder()
-    key = {"encoder": _ENCODER_SHA256, "update": _SHIPPED_SHA256[name]}
+    versions = {library: metadata.version(library) for library in ("peft", "torch", "transformers")}
+    key = {"encoder": _ENCODER_SHA256, "update": _SHIPPED_SHA256[name], "versions": versions}
     return cached(name, key, lambda folder: _merge(encoder, update, folder))
 
 

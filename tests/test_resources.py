@@ -14,7 +14,7 @@ import textwrap
 import threading
 import time
 from functools import partial
-from importlib import util
+from importlib import metadata, util
 from pathlib import Path
 
 import loopback_hub
@@ -306,6 +306,18 @@ def test_a_shipped_head_is_put_on_the_encoder_once(cache, capfd, monkeypatch):
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= {path.name for path in folder.iterdir()}
     monkeypatch.setattr(resources, "_merge", None)
     assert resources.checkpoint("masked-language-model") == str(folder)
+
+
+@pytest.mark.parametrize("library", ["peft", "torch", "transformers"])
+def test_another_version_of_a_library_puts_a_head_on_the_encoder_again(library, monkeypatch):
+    merged = []
+    monkeypatch.setattr(resources, "_merge", lambda encoder, update, folder: merged.append(update.name))
+    versions = {"peft": "1.0", "torch": "2.0", "transformers": "5.0"}
+    monkeypatch.setattr(metadata, "version", lambda name: versions[name])
+    first = resources.checkpoint("sentiment-classifier")
+    assert resources.checkpoint("sentiment-classifier") == first and len(merged) == 1
+    versions[library] += ".1"
+    assert resources.checkpoint("sentiment-classifier") != first and len(merged) == 2
 
 
 def test_damaged_weights_are_an_error_that_says_how_to_mend_them(tmp_path, monkeypatch):
