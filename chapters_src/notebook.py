@@ -196,10 +196,9 @@ def claim(condition: object, sentence: str, *, timing: bool = False, determinist
 
 
 def _truth(condition: object) -> bool:
-    kind = str(getattr(condition, "dtype", ""))
-    if isinstance(condition, bool) or (kind in ("bool", "torch.bool") and condition.shape == ()):
+    kind, shape = str(getattr(condition, "dtype", "")), getattr(condition, "shape", None)
+    if isinstance(condition, bool) or (kind in ("bool", "torch.bool") and shape == ()):
         return bool(condition)
-    shape = getattr(condition, "shape", None)
     what = repr(condition) if shape is None else f"of {kind} with shape {tuple(shape)}"
     raise TypeError(
         f"a claim needs one True or False, not {type(condition).__name__} {what}: "

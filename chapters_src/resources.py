@@ -20,7 +20,7 @@ import urllib.error
 import urllib.request
 import warnings
 from collections.abc import Callable, Mapping
-from importlib import util
+from importlib import metadata, util
 from pathlib import Path
 from typing import NamedTuple
 
@@ -206,7 +206,8 @@ def _shipped(name: str) -> Path:
 def _shipped_on_encoder(name: str) -> Path:
     """Put what one of the recipes has trained on the encoder: a whole model, with the tokenizer."""
     update, encoder = _shipped(name), _encoder()
-    key = {"encoder": _ENCODER_SHA256, "update": _SHIPPED_SHA256[name]}
+    versions = {library: metadata.version(library) for library in ("peft", "torch", "transformers")}
+    key = {"encoder": _ENCODER_SHA256, "update": _SHIPPED_SHA256[name], "versions": versions}
     return cached(name, key, lambda folder: _merge(encoder, update, folder))
 
 
@@ -262,6 +263,9 @@ def _download_encoder(folder: Path) -> None:
 def _download(address: str, path: Path) -> None:
     with urllib.request.urlopen(address, timeout=_TIMEOUT) as answer, path.open("wb") as file:
         shutil.copyfileobj(answer, file, 1 << 20)
+        received, expected = file.tell(), int(answer.headers.get("Content-Length", file.tell()))
+    if received != expected:  # urllib takes a connection that closes early for the end of the file.
+        raise ConnectionError(f"the connection closed after {received:,} of {expected:,} bytes")
 
 
 def _emotions() -> Path:
@@ -427,11 +431,14 @@ def _declared_by_gensim(name: str, wanted: WebFiles, folder: Path) -> dict[str, 
     try:
         _download(address, file)
         models = json.loads(file.read_text(encoding="utf-8"))["models"]
-        return {model["file_name"]: model["checksum"] for model in models.values() if "checksum" in model}
+        declared = {model["file_name"]: model["checksum"] for model in models.values() if "checksum" in model}
     except (*_NETWORK_ERRORS, ValueError, KeyError, TypeError, AttributeError) as error:
         raise _not_on_the_web(name, address, _short(error)) from None
     finally:
         file.unlink(missing_ok=True)
+    if missing := wanted.addresses.keys() - declared.keys():
+        raise _not_on_the_web(name, address, f"there is no checksum for {', '.join(sorted(missing))}")
+    return declared
 
 
 def _stand_in(address: str) -> str:

@@ -21,6 +21,7 @@ FAULTS = (
     "broken",  # Answers each request with error 503.
     "not a Hub",  # Answers each request with a page, as a guest network does.
     "files missing",  # Lists files that it does not have.
+    "cut off",  # Announces 100,000 bytes, sends 1,000, and closes the connection.
 )
 
 
@@ -135,10 +136,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
+        cut_off = self.hub.fault == "cut off"
+        self.send_header("Content-Length", "100000" if cut_off else str(len(content)))
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(content)
+            self.wfile.write(content[:1000] if cut_off else content)
 
     def log_message(self, *arguments):
         pass

@@ -14,7 +14,7 @@ import textwrap
 import threading
 import time
 from functools import partial
-from importlib import util
+from importlib import metadata, util
 from pathlib import Path
 
 import loopback_hub
@@ -308,6 +308,18 @@ def test_a_shipped_head_is_put_on_the_encoder_once(cache, capfd, monkeypatch):
     assert resources.checkpoint("masked-language-model") == str(folder)
 
 
+@pytest.mark.parametrize("library", ["peft", "torch", "transformers"])
+def test_another_version_of_a_library_puts_a_head_on_the_encoder_again(library, monkeypatch):
+    merged = []
+    monkeypatch.setattr(resources, "_merge", lambda encoder, update, folder: merged.append(update.name))
+    versions = {"peft": "1.0", "torch": "2.0", "transformers": "5.0"}
+    monkeypatch.setattr(metadata, "version", lambda name: versions[name])
+    first = resources.checkpoint("sentiment-classifier")
+    assert resources.checkpoint("sentiment-classifier") == first and len(merged) == 1
+    versions[library] += ".1"
+    assert resources.checkpoint("sentiment-classifier") != first and len(merged) == 2
+
+
 def test_damaged_weights_are_an_error_that_says_how_to_mend_them(tmp_path, monkeypatch):
     shipped = shutil.copytree(
         resources._WEIGHTS_FOLDER / "masked-language-model", tmp_path / "masked-language-model"
@@ -526,6 +538,61 @@ def test_a_web_out_of_reach(name, fault, web):
     web.fault = fault
     with pytest.raises(resources.ResourceError, match=rf"{name} cannot be had from http.*50|404.*embedded"):
         resources.data_set(name)
+
+
+@pytest.mark.parametrize("name", ["glove", "alice-and-oz"])
+def test_a_download_that_is_cut_off_is_not_kept(name, web, cache, monkeypatch):
+    monkeypatch.setattr(resources, "_declared_by_gensim", lambda *_: {})  # Else the catalog is cut off first.
+    web.fault = "cut off"
+    with pytest.raises(resources.ResourceError, match=rf"{name} .* 1,000 of 100,000 bytes"):
+        resources.data_set(name)
+    assert not [path for path in (cache / name).iterdir() if path.is_dir()]
+    web.fault = None
+    assert Path(resources.data_set(name)).is_dir()
+
+
+def test_a_disk_that_fills_up_while_downloading(web, cache, monkeypatch):
+    def fill(source, target, *_):
+        target.write(source.read(10))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfileobj", fill)
+    with pytest.raises(resources.ResourceError, match=rf"{os.strerror(errno.ENOSPC)}.*BOOK_CACHE"):
+        resources.data_set("alice-and-oz")
+    monkeypatch.undo()
+    assert not [path for path in (cache / "alice-and-oz").iterdir() if path.is_dir()]
+
+
+KILLED_DOWNLOAD = """
+    import os, shutil, signal
+    from chapters_src import resources
+
+    def kill(source, target, *_):
+        target.write(source.read(10))
+        target.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    shutil.copyfileobj = kill
+    resources.data_set("alice-and-oz")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process in the way of POSIX")
+def test_a_killed_download_is_done_again(web, tmp_path):
+    process = run_python(KILLED_DOWNLOAD)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    folder = Path(resources.data_set("alice-and-oz"))
+    for file, address in resources.DATA_SETS["alice-and-oz"].full.addresses.items():
+        served = tmp_path / "web" / address.removeprefix("https://")
+        assert (folder / file).read_bytes() == served.read_bytes()
+
+
+def test_a_catalog_without_the_file(web, tmp_path):
+    catalog = tmp_path / "web" / resources.DATA_SETS["glove"].full.catalog.removeprefix("https://")
+    catalog.write_text('{"models": {"another": {"file_name": "another.gz", "checksum": "0"}}}')
+    with pytest.raises(resources.ResourceError, match=r"glove .*list\.json.*no checksum for glove-wiki"):
+        resources.data_set("glove")
 
 
 def test_a_catalog_that_is_none(web):

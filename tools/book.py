@@ -20,7 +20,7 @@ COMMANDS = {
     "serve": "serve the rendered site on this computer",
     "lab": "open the notebooks in JupyterLab",
     "new": "make the skeleton of a chapter: python tools/book.py new 12_language_model",
-    "lint": "check style and spelling only",
+    "lint": "check style, types and spelling only",
     "bench": "measure speed beside peers and write benchmarks/results.md",
     "seeds": "execute the notebooks at three other seeds and write benchmarks/seeds.csv",
     "pins": "compile requirements.txt from the ranges in pyproject.toml",

@@ -104,9 +104,10 @@ def test_colab(options: Namespace) -> int:
 
 
 def lint(options: Namespace) -> int:
-    """Style, spelling, notebooks without outputs, one address, one list of notebooks."""
+    """Style, types, spelling, notebooks without outputs, one address, one list of notebooks."""
     _step("ruff", "ruff", "check", "--quiet", ".")
     _step("ruff format", "ruff", "format", "--check", "--quiet", ".")
+    _step("pyrefly", "pyrefly", "check", "--summary=none", "--python-interpreter-path", sys.executable)
     _step("codespell", "codespell_lib", *_tracked_texts())
     _step("nbstripout", "nbstripout", "--verify", "--keep-id", *map(str, notebooks()))
     try:

@@ -67,7 +67,7 @@ def execute_changed(
     Args:
         requirements: the pins in use, a part of the key.
         folder: where executed notebooks go; a notebook arrives there only if it ran without an error.
-        only: beginnings of names, such as "05": leave all other notebooks alone.
+        only: beginnings of names, such as "05": execute no others.
         say: where progress goes.
 
     Returns:
@@ -81,10 +81,13 @@ def execute_changed(
     folder.mkdir(parents=True, exist_ok=True)
     everything = notebooks()
     _forget_removed(folder, {notebook.stem for notebook in everything})
-    keys = {notebook: inputs.key(notebook, requirements) for notebook in selected}
-    stale = [notebook for notebook, key in keys.items() if not _has_key(notebook, key, folder)]
-    for notebook in keys.keys() - set(stale):
-        _refresh_prose(notebook, folder / notebook.name)
+    keys = {notebook: inputs.key(notebook, requirements) for notebook in everything}
+    stale = []
+    for notebook, key in keys.items():
+        if _has_key(notebook, key, folder):
+            _refresh_prose(notebook, folder / notebook.name)
+        elif notebook in selected:
+            stale.append(notebook)
     if not stale:
         say("notebooks: no code changed, nothing executed")
         return []

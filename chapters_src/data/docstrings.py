@@ -237,7 +237,13 @@ def harvest_folder(package: str, folder: Path) -> Harvest:
         for kind in KINDS:
             for text in texts[kind]:
                 found[kind].setdefault(text, Paragraph(text, package, module))
-    return Harvest(*(list(found[kind].values()) for kind in KINDS), len(modules), skipped)
+    return Harvest(
+        prose=list(found["prose"].values()),
+        descriptions=list(found["descriptions"].values()),
+        comments=list(found["comments"].values()),
+        files=len(modules),
+        skipped=skipped,
+    )
 
 
 def each_docstring(package: str) -> Iterator[tuple[str, str]]:
@@ -315,23 +321,22 @@ def _docstrings(node: ast.AST) -> Iterator[str]:
         if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
             yield from _docstrings(child)
         elif isinstance(child, ast.Call) and _ADD_DOCSTRING.fullmatch(_called_name(child)):
-            yield from (node.value for node in ast.walk(child) if _is_text(node))
+            for part in ast.walk(child):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.value
 
 
 def _called_name(call: ast.Call) -> str:
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
 def _comments(source: str) -> Iterator[str]:
     """Yield what stands behind # on lines of their own, lines that follow each other together."""
     lines = [re.match(r" *#(?!!) ?(.*)", line) for line in source.splitlines()]
-    for is_comment, together in itertools.groupby(lines, bool):
-        if is_comment:
-            yield "\n".join(line[1] for line in together)
+    for _, group in itertools.groupby(lines, bool):
+        comment = [line[1] for line in group if line]
+        if comment:
+            yield "\n".join(comment)
 
 
 # From one docstring to its paragraphs of prose ----------------------------------------------------------

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 FOLDER = Path(__file__).with_suffix("")
 HELD_OUT_SPLITS = ("validation", "combinations", "structures", "longer")
@@ -67,7 +67,7 @@ class Noun(NamedTuple):
     genitive: str
     german_plural: str
     classes: frozenset[str]  # What verbs and adjectives ask for: "person", "food", also the word itself.
-    at: tuple[str, str] | None  # Prepositions for being there, English and German ("at", "an").
+    at: tuple[str, str]  # Prepositions for being there, English and German ("at", "an"); empty if no place.
     to: str  # German preposition for going there.
 
     @property
@@ -121,13 +121,23 @@ def nouns() -> tuple[Noun, ...]:
     for row in _rows("nouns"):
         article, german = row["german"].split()
         english = row["english"]
-        at = tuple(row["at"].split("=")) if row["at"] else None
+        english_at, _, german_at = row["at"].partition("=")
         plural = {"": _add_s(english), "-": ""}.get(row["english_plural"], row["english_plural"])
         gender = {"der": "m", "die": "f", "das": "n"}[article]
         classes = frozenset(row["classes"].split()) | {english}
         german_plural = row["plural"].strip("-")
         found.append(
-            Noun(english, plural, german, gender, row["genitive"], german_plural, classes, at, row["to"])
+            Noun(
+                english,
+                plural,
+                german,
+                gender,
+                row["genitive"],
+                german_plural,
+                classes,
+                (english_at, german_at),
+                row["to"],
+            )
         )
     return tuple(found)
 
@@ -154,14 +164,14 @@ def verbs() -> tuple[Verb, ...]:
 
 
 def _verb(row: dict[str, str]) -> Verb:
-    english = [form.replace("_", " ") for form in row["english"].split()]
-    if len(english) == 1:  # A regular verb, with or without a particle: turn on, turned on.
-        english += 2 * [_add_ed(english[0])]
+    base, *irregular = [form.replace("_", " ") for form in row["english"].split()]
+    # A regular verb, with or without a particle: turn on, turned on.
+    past, past_participle = irregular or 2 * [_add_ed(base)]
     prefix, _, infinitive = row["german"].rpartition("|")
     auxiliary, _, participle = row["perfect"].rpartition(" ")
     frame, *more = row["frame"].split()
     return Verb(
-        tuple(english),
+        (base, past, past_participle),
         prefix,
         infinitive,
         _present(infinitive, row["present"].split("/")),
@@ -279,6 +289,25 @@ class Clause:
     asked: tuple[str, str] | None = None  # Question word: when, wann.
     inner: "tuple[tuple[str, str], Clause] | None" = None  # Conjunction and clause: that he sleeps.
     infinitive: "Clause | None" = None  # To open the door; its subject is that of this clause.
+
+
+class _Arguments(TypedDict, total=False):
+    """What a verb asks for, by the fields of `Clause`."""
+
+    recipient: Phrase | Person
+    object: Phrase | Person
+    complement: Prepositional
+
+
+class _Adverbials(TypedDict, total=False):
+    """When, how, with whom, where and why, by the fields of `Clause`."""
+
+    time: Adverb
+    often: Adverb
+    cause: Prepositional
+    manner: Adverb
+    company: Prepositional
+    place: Prepositional
 
 
 class Part(NamedTuple):
@@ -477,8 +506,8 @@ def german(clause: Clause, order: str) -> str:
     middle = _german_middle(clause)
     lead, subject = _german_lead(clause), _german_subject(clause)
     if order == "zu":
-        verb = clause.verb
-        words = [*middle, f"{verb.prefix}zu{verb.infinitive}" if verb.prefix else f"zu {verb.infinitive}"]
+        prefix, infinitive = (clause.verb.prefix, clause.verb.infinitive) if clause.verb else ("", "sein")
+        words = [*middle, f"{prefix}zu{infinitive}" if prefix else f"zu {infinitive}"]
     elif order == "final":
         joined = end + finite if clause.verb and end == clause.verb.prefix else f"{end} {finite}"
         words = [lead, subject, *middle, joined]
@@ -593,17 +622,17 @@ def english(clause: Clause, order: str) -> str:
     """
     operator, finite, rest = _english_verb(clause)
     gap = isinstance(clause.subject, Gap)
+    subject = "" if isinstance(clause.subject, Gap) else english_phrase(clause.subject, subject=True)
     often = clause.often.english if clause.often else ""
     if not operator and (clause.negated or (order == "question" and not gap)):
         third = clause.subject.number == "er"
         operator, finite = "did" if clause.tense == "past" else "does" if third else "do", ""
     negation = "not" if clause.negated else ""
     verbs = [operator, negation, often, rest] if operator else [often, finite]
-    subject = "" if gap else english_phrase(clause.subject, subject=True)
     if relative := getattr(clause.subject, "relative", None):
         subject += f" {english(relative, 'statement')}"
     if order == "to":
-        words = ["to", clause.verb.english[0]]
+        words = ["to", clause.verb.english[0] if clause.verb else "be"]
     elif order == "question" and not gap:
         words = [operator, subject, *verbs[1:]]
     else:
@@ -629,7 +658,7 @@ def _english_objects(clause: Clause) -> list[str]:
     words = [clause.predicate.english] if clause.predicate else []
     nominals = [part for part in (clause.recipient, clause.object) if part and not isinstance(part, Gap)]
     words += [english_phrase(nominal) for nominal in nominals]
-    if clause.recipient and clause.verb.place == "to":  # Explains the plan to the man.
+    if clause.recipient and clause.verb and clause.verb.place == "to":  # Explains the plan to the man.
         words = [words[1], f"to {words[0]}"] if len(words) > 1 else [f"to {words[0]}"]
     if relative := getattr(clause.object, "relative", None):
         words.append(english(relative, "statement"))
@@ -680,7 +709,7 @@ def render(parts: Iterable[Part], *, question: bool = False) -> tuple[str, str]:
         in_german += ("," if comma else "") + (" " if number else "") + said[1]
     mark = "?" if question else "."
     in_german = in_german.removesuffix(",").replace(",,", ",")
-    return tuple(words[0].upper() + words[1:] + mark for words in (in_english, in_german))
+    return in_english[0].upper() + in_english[1:] + mark, in_german[0].upper() + in_german[1:] + mark
 
 
 def _clauses(clause: Clause, rule: str) -> Iterator[tuple[Clause, str]]:
@@ -775,7 +804,10 @@ def _phrase_rules(phrase: Nominal, case: str) -> Iterator[str]:
 
 def _bonds(clause: Clause) -> Iterator[tuple[str, str]]:
     """Go through the words that belong together: verb and noun, adjective and noun."""
-    verb = clause.verb.prefix + clause.verb.infinitive if clause.verb else clause.predicate.german
+    if clause.verb:
+        verb = clause.verb.prefix + clause.verb.infinitive
+    else:
+        verb = clause.predicate.german if clause.predicate else "sein"
     for phrase, _ in _phrases(clause):
         if isinstance(phrase, Gap) and phrase.noun:
             yield verb, phrase.noun.german
@@ -868,7 +900,9 @@ class _Writer:
             owner = self.phrase(("person",), definite=True, plain=True)
         return Phrase(noun, plural, determiner, adjective, owner)
 
-    def nominal(self, classes: tuple[str, ...], subject: Nominal, pronoun: float, **options: bool) -> Nominal:
+    def nominal(
+        self, classes: tuple[str, ...], subject: Nominal, pronoun: float, **options: bool
+    ) -> Phrase | Person:
         """Draw an object: a pronoun, if persons are allowed, or a phrase whose noun is not the subject's."""
         if "person" in classes and self.chance(pronoun):
             taken = _TOGETHER[subject.english[0]] if isinstance(subject, Person) else ()
@@ -916,7 +950,7 @@ class _Writer:
         subject = subject or self.subject(verb)
         tense = self.tense(verb, subject, calm)
         clause = Clause(subject, verb, tense, negated=self.chance(0.2), **self.arguments(verb, subject))
-        return replace(clause, **self.adverbials(clause, brief))
+        return replace(clause, **self.adverbials(clause, verb, brief))
 
     def predicate(self, calm: bool) -> Clause:
         """Draw a clause like "the house is old"."""
@@ -926,9 +960,9 @@ class _Writer:
         time = self.rng.choice(_adverbs_of("past")) if tense == "past" else None
         return Clause(subject, None, tense, self.chance(0.2), predicate, time=time)
 
-    def arguments(self, verb: Verb, subject: Nominal) -> dict[str, Nominal | Prepositional]:
+    def arguments(self, verb: Verb, subject: Nominal) -> _Arguments:
         """Draw what a verb asks for."""
-        drawn: dict[str, Nominal | Prepositional] = {}
+        drawn: _Arguments = {}
         if verb.frame == "dat+acc":
             drawn["recipient"] = self.nominal(("person",), subject, 0.4, definite=True, plain=True)
         if verb.frame in ("acc", "dat", "dat+acc", "put"):
@@ -953,10 +987,10 @@ class _Writer:
         german = phrase.noun.to
         return Prepositional("to", german, "dat" if german == "zu" else "acc", phrase)
 
-    def adverbials(self, clause: Clause, brief: bool) -> dict[str, Adverb | Prepositional]:
+    def adverbials(self, clause: Clause, verb: Verb, brief: bool) -> _Adverbials:
         """Draw when, how, with whom, where and why."""
-        verb, tense = clause.verb, clause.tense
-        drawn: dict[str, Adverb | Prepositional] = {}
+        tense = clause.tense
+        drawn: _Adverbials = {}
         kind = {"past": "past", "present": "present", "like": "present"}.get(tense, "future")
         if tense == "past" or (tense != "perfect" and not brief and self.chance(0.35)):
             drawn["time"] = self.rng.choice(_adverbs_of(kind))
@@ -973,8 +1007,10 @@ class _Writer:
             drawn["manner"] = self.rng.choice(_adverbs_of("manner"))
         elif verb.action and verb.frame in ("none", "acc") and self.chance(0.1):
             drawn["company"] = self.company(clause.subject)
-        elif (verb.frame == "none" and not moving) or (verb.frame == "acc" and verb.action):
-            drawn |= {"place": self.location()} if self.chance(0.25) else {}
+        elif ((verb.frame == "none" and not moving) or (verb.frame == "acc" and verb.action)) and self.chance(
+            0.25
+        ):
+            drawn["place"] = self.location()
         return drawn
 
     def company(self, subject: Nominal) -> Prepositional:
@@ -1021,7 +1057,11 @@ class _Writer:
             getattr(clause, name) for name in ("complement", "cause", "manner", "company", "place")
         )
         free = last and not following and (not clause.time or clause.front == "time")
-        if free and isinstance(clause.object, Phrase) and not (clause.recipient and clause.verb.place):
+        if (
+            free
+            and isinstance(clause.object, Phrase)
+            and not (clause.recipient and clause.verb and clause.verb.place)
+        ):
             return replace(clause, object=self.related(clause.object, clause.verb))
         if isinstance(clause.subject, Phrase):
             return replace(clause, subject=self.related(clause.subject, clause.verb))
@@ -1072,10 +1112,10 @@ class _Writer:
 
     def object_question(self, clause: Clause) -> Clause:
         """Ask for the object of a clause."""
-        phrase = clause.object
-        if isinstance(phrase, Person) or "person" in phrase.noun.classes:
+        noun = getattr(clause.object, "noun", None)  # A pronoun has none.
+        if noun is None or "person" in noun.classes:
             return replace(clause, object=Gap("whom", {"acc": "wen", "dat": "wem"}, "er"))
-        if clause.verb.frame == "dat":
+        if object_case(clause) == "dat":
             return clause  # "What does he follow?" would need another pronoun.
         return replace(clause, object=Gap("what", {"acc": "was"}, "er"))
 

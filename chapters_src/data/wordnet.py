@@ -9,7 +9,7 @@ Where the extract comes from, its license and its limits stand in its card, `wor
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chapters_src import resources
 
@@ -95,7 +95,7 @@ def load(words: Sequence[str] = WORDS) -> WordNet:
     return _with_what_is_above(senses, synsets)
 
 
-def extract(words: Sequence[str], reader: object) -> WordNet:
+def extract(words: Sequence[str], reader: Any) -> WordNet:
     """Look words up with NLTK's reader: how the extract was made.
 
     Args:
@@ -147,7 +147,7 @@ def write(wordnet: WordNet, folder: Path) -> None:
         (folder / file).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
 
 
-def _nltk_reader(words: Sequence[str]) -> object:
+def _nltk_reader(words: Sequence[str]) -> Any:
     other = ", ".join(sorted(set(words) - set(WORDS)))
     try:
         from nltk.corpus import wordnet

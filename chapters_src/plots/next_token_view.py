@@ -135,8 +135,9 @@ def next_token_view(
     if num_nodes < 1:
         raise ValueError(f"num_nodes={num_nodes}: at least the prompt needs its distribution")
     nodes: list[_Node] = []
-    waiting = [(0.0, 0, list(prompt), None)]  # Minus log-probability, order, ids, where it hangs.
-    order = 0
+    # Minus log-probability, order, ids, where it hangs.
+    waiting: list[tuple[float, int, list[int], tuple[_Node, int] | None]] = [(0.0, 0, list(prompt), None)]
+    order, counts = 0, np.empty(0)
     while waiting and len(nodes) < num_nodes:
         cost, _, ids, parent = heapq.heappop(waiting)
         logits = np.asarray(next_logits(ids), dtype=np.float64)
@@ -154,7 +155,7 @@ def next_token_view(
     names = {token: place for place, token in enumerate(used)}
     data = {
         "prompt": text_of(list(prompt)[hidden:]),
-        "vocab_size": len(logits),
+        "vocab_size": int(counts.sum()),
         "exact": _EXACT,
         "counts": counts.tolist(),
         "texts": [text_of([token]) for token in used],

@@ -182,6 +182,7 @@ class UnitTokenizer(Tokenizer):
         unknown_token: str = "<unk>",
     ):
         super().__init__(vocabulary, with_unknown(special_tokens, unknown_token), unknown_token)
+        self._unknown = unknown_token
         self._known = self.vocabulary.keys() - set(self.special_tokens)
 
     @staticmethod
@@ -220,7 +221,7 @@ class UnitTokenizer(Tokenizer):
         )
 
     def _pieces(self, text: str) -> list[str]:
-        known, unknown = self._known, self.unknown_token
+        known, unknown = self._known, self._unknown
         return [unit if unit in known else unknown for unit in self.units(text)]
 
 

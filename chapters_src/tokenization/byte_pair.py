@@ -125,7 +125,7 @@ def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> li
     Returns:
         The pieces.
     """
-    pieces: list[str | None] = list(symbols)
+    pieces = list(symbols)
     end = len(pieces)
     following, preceding = list(range(1, end + 1)), list(range(-1, end - 1))
     places: defaultdict[int, list[int]] = defaultdict(list)  # rank to positions of the left piece
@@ -147,14 +147,14 @@ def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> li
             if there == end or ranks.get((pieces[here], pieces[there])) != rank:
                 continue  # one of the two has been merged with another neighbor in the meantime
             pieces[here] += pieces[there]
-            pieces[there] = None
+            pieces[there] = ""
             following[here] = after = following[there]
             if preceding[here] >= 0:
                 note(preceding[here], here)
             if after < end:
                 preceding[after] = here
                 note(here, after)
-    return [piece for piece in pieces if piece is not None]
+    return [piece for piece in pieces if piece]
 
 
 def pieces_of_merges(merges: Iterable[tuple[str, str]]) -> set[str]:

@@ -56,6 +56,7 @@ class UnigramTokenizer(SubwordTokenizer):
         if len(vocabulary) < len(self.pieces) or "" in vocabulary:
             raise ValueError("each piece has to be a string of one character at least, and stand only once")
         super().__init__(vocabulary, with_unknown(special_tokens, unknown_token), unknown_token)
+        self._unknown = unknown_token
         self._scores = {piece: score for piece, score in self.pieces if piece not in self.special_tokens}
         self._trie = build_trie(self._scores)
         self._unknown_score = min(score for _, score in self.pieces) - UNKNOWN_PENALTY
@@ -119,7 +120,7 @@ class UnigramTokenizer(SubwordTokenizer):
         return parts
 
     def _pieces_of_word(self, word: str) -> list[str]:
-        return [part if part in self._scores else self.unknown_token for part in self.segment(word)]
+        return [part if part in self._scores else self._unknown for part in self.segment(word)]
 
     def _text(self, pieces: list[str]) -> str:
         return "".join(pieces).replace(SPACE, " ").removeprefix(" ")

@@ -157,6 +157,7 @@ def learn_pieces(
         corpus has no more substrings.
     """
     scores = log_probabilities(seed_pieces(words, SEEDS_PER_PIECE * number, min_frequency, excluded))
+    counts: dict[str, float] = {}
     while True:
         lattices = build_lattices(words, scores)
         for _ in range(EM_STEPS):

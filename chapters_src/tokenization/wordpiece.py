@@ -119,6 +119,7 @@ class WordPieceTokenizer(SubwordTokenizer):
         unknown_token: str = "[UNK]",
     ):
         super().__init__(vocabulary, with_unknown(special_tokens, unknown_token), unknown_token)
+        self._unknown = unknown_token
         self._known = self.vocabulary.keys() - set(self.special_tokens)
         self._longest = max(map(len, self._known), default=0)
 
@@ -212,13 +213,13 @@ class WordPieceTokenizer(SubwordTokenizer):
 
     def _pieces_of_word(self, word: str) -> list[str]:
         if len(word) > MAX_CHARACTERS:
-            return [self.unknown_token]
+            return [self._unknown]
         pieces: list[str] = []
         start = 0
         while start < len(word):
             piece = self._longest_piece(word, start)
             if piece is None:
-                return [self.unknown_token]
+                return [self._unknown]
             pieces.append(piece)
             start += len(piece.removeprefix(CONTINUATION)) if start else len(piece)
         return pieces

@@ -8,9 +8,9 @@ be gone through; what is written appears at once and whole.
 import gzip
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def each_vector(path: str | os.PathLike[str]) -> Iterator[tuple[str, np.ndarray]
     path = Path(path)
     announced = dim = None
     number, seen = 0, set()
-    with _opener(path)(path, "rb") as lines:
+    with _open(path, "rb") as lines:
         for number, line in enumerate(_numbered(path, lines), start=1):
             word, *fields = _text(path, number, line).split(" ")
             if number == 1 and len(fields) == 1 and word.isdecimal() and fields[0].isdecimal():
@@ -102,7 +102,7 @@ def write_vectors(path: str | os.PathLike[str], vectors: WordVectors, header: bo
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(handle)
     try:
-        with _opener(path)(partial, "wb") as file:
+        with _open(Path(partial), "wb") as file:
             if header:
                 file.write(f"{len(vectors)} {vectors.matrix.shape[1]}\n".encode())
             for word, vector in zip(vectors.words, vectors.matrix, strict=True):
@@ -114,12 +114,12 @@ def write_vectors(path: str | os.PathLike[str], vectors: WordVectors, header: bo
         raise
 
 
-def _opener(path: Path) -> Callable[..., IO[bytes]]:
-    """What opens a file of bytes, packed or not."""
-    return gzip.open if path.suffix == ".gz" else open
+def _open(path: Path, mode: Literal["rb", "wb"]) -> IO[bytes] | gzip.GzipFile:
+    """Open a file of bytes, compressed or not."""
+    return gzip.GzipFile(path, mode) if path.suffix == ".gz" else path.open(mode)
 
 
-def _numbered(path: Path, lines: IO[bytes]) -> Iterator[bytes]:
+def _numbered(path: Path, lines: Iterable[bytes]) -> Iterator[bytes]:
     try:
         yield from lines
     except (EOFError, gzip.BadGzipFile) as error:

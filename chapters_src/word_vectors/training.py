@@ -225,4 +225,5 @@ def _batches(
         counted = np.where(texts[around] == texts[middles][:, None], weights, 0)
         alone = counted.sum(axis=1) == 0  # A text of one word guesses nothing.
         chosen = (ids[middles], ids[around], counted.astype(np.float32))
-        yield tuple(torch.from_numpy(each[~alone]) for each in chosen)
+        words, context, context_weights = (torch.from_numpy(each[~alone]) for each in chosen)
+        yield words, context, context_weights

@@ -102,6 +102,20 @@ def test_new_prose_reaches_the_executed_copy_without_an_execution(shelf):
     assert sorted(path.suffix for path in shelf.executed.iterdir()) == [".ipynb", ".json"]
 
 
+def test_new_prose_reaches_the_copies_that_only_leaves_alone(shelf):
+    """But a copy whose notebook has other code by now keeps its prose, which belongs to that code."""
+    shelf.execute()
+    for name, program in (("02", PROGRAMS["02"]), ("03", 'device = setup("03", threads=2)')):
+        cells = [new_markdown_cell("New.", id="new"), new_code_cell(program, id="one")]
+        nbformat.write(new_notebook(cells=cells), shelf.folder / f"{name}.ipynb")
+    assert shelf.execute(only=["01"]) == []
+    kinds = {
+        name: [cell.cell_type for cell in nbformat.read(shelf.executed / f"{name}.ipynb", 4).cells]
+        for name in PROGRAMS
+    }
+    assert kinds == {"01": ["code"], "02": ["markdown", "code"], "03": ["code"], "04": ["code"]}
+
+
 def test_one_thread_notebooks_run_side_by_side_and_others_alone(shelf):
     shelf.execute()
     assert max(map(len, shelf.together)) == 2

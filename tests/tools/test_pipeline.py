@@ -121,6 +121,11 @@ class Copy:
         run = self.run("stamp")
         assert run.code == 0, run
 
+    def keep_one_module(self) -> None:
+        """Reduce the package to an empty module, which is checked in a moment."""
+        shutil.rmtree(self.folder / "chapters_src")
+        self.write("chapters_src/__init__.py", '"""The package."""\n')
+
     def run(self, *arguments: str, **environment: str) -> "Run":
         """Run `python tools/book.py COMMAND --here`, as somebody in a fresh shell would."""
         start = time.monotonic()
@@ -388,9 +393,20 @@ def test_a_failing_unit_test_fails_the_test_command(copy):
     assert run.executed == set() and not run.rendered
 
 
+def test_a_wrong_type_in_the_package_fails_lint(copy):
+    copy.keep_one_module()
+    ones = 'def ones(count: int) -> torch.Tensor:\n    """Return ones."""\n    return torch.ones(count)\n'
+    copy.write("chapters_src/ones.py", f'"""Ones."""\n\nimport torch\n\n\n{ones}')
+    run = copy.run("lint")
+    assert run.code == 0, run
+    copy.write("chapters_src/wrong.py", '"""Wrong."""\n\nfrom chapters_src.ones import ones\n\nones("3")\n')
+    run = copy.run("lint")
+    assert run.code != 0 and "chapters_src/wrong.py:5" in run.output.replace("\\", "/"), run
+
+
 def test_style_is_checked_without_git(copy):
     """As in a folder that was downloaded, on a machine without git; `build` is left out by configuration."""
-    shutil.rmtree(copy.folder / "chapters_src")
+    copy.keep_one_module()
     run = copy.run("lint", PATH="")
     assert run.code == 0, run
     copy.write("wrong.py", "import  os\n")

@@ -120,7 +120,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(vectors, tmp_path, monkeypatch):
         def write(self, content):
             raise OSError(28, "no space left on device")
 
-    monkeypatch.setattr("chapters_src.word_vectors.files._opener", lambda path: lambda partial, mode: Full())
+    monkeypatch.setattr("chapters_src.word_vectors.files._open", lambda partial, mode: Full())
     with pytest.raises(OSError, match="no space left"):
         wv.write_vectors(path, vectors)
     assert path.read_text() == "as it was" and os.listdir(tmp_path) == ["vectors.txt"]

@@ -6,6 +6,7 @@ the build knows (versions, running times).
 """
 
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -206,4 +207,8 @@ def _inputs_key() -> str:
     files = [path for folder in folders for path in inputs.visible_files(folder)]
     for path in [ROOT / "_config.yml", ROOT / "_toc.yml", ROOT / "pyproject.toml", *files]:
         digest.update(f"{path.relative_to(ROOT)}\0{inputs.digest(path)}\n".encode())
+    for notebook in notebooks():  # Not only the executed copies: links and checks are counted in these.
+        cells = nbformat.read(notebook, 4).cells
+        shown = [[cell.cell_type, cell.source, cell.metadata] for cell in cells]
+        digest.update(json.dumps([notebook.name, shown], sort_keys=True).encode())
     return digest.hexdigest()

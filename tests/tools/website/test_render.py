@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from website import render
 
@@ -86,6 +86,21 @@ def test_code_and_metadata_of_an_executed_notebook_stay(notebook):
     shown = as_shown(notebook, "prose", code)
     original = nbformat.read(notebook, 4)
     assert shown == original
+
+
+def test_the_site_is_made_from_notebooks_that_were_not_executed_too(notebook, monkeypatch):
+    """As after `book --only`. What a reader's own run left in a notebook is not on the site."""
+    notebook.parent.rmdir()
+
+    def key(prose: str, output: str = "") -> str:
+        outputs = [new_output("stream", text=output)] if output else []
+        cells = [new_markdown_cell(prose, id="a"), new_code_cell("1 + 1", id="b", outputs=outputs)]
+        committed = notebook.parent.parent / notebook.name
+        nbformat.write(new_notebook(cells=cells), committed)
+        monkeypatch.setattr(render, "notebooks", lambda: [committed])
+        return render._inputs_key()
+
+    assert key("old") == key("old", "2") != key("new")
 
 
 def test_tables_of_versions_and_running_times(tmp_path, notebook, monkeypatch):
