@@ -37,7 +37,7 @@ AFTERWARDS = "TBD: what this shows, and what it does not."
 EXERCISE = """\
 ## Exercises
 
-**{first} (warm-up)** TBD: the task.
+**{first} (warm-up, 10 min)** TBD: the task.
 
 <details><summary>Hint</summary>TBD: a push in the right direction, not the solution.</details>"""
 SOLUTION = "# @title Solution {first}\nassert 1 + 1 == 2"

@@ -16,6 +16,7 @@ import yaml
 import address
 import environment
 from paths import ROOT, notebooks
+from website import reading_time
 from website.render import TIME_MARK
 
 NOTEBOOKS = notebooks()
@@ -434,6 +435,18 @@ def test_a_chapter_has_four_to_eight_exercises_in_order(path):
     chapter = int(path.name[:2])
     assert numbers == [f"{chapter}.{i + 1}" for i in range(len(numbers))]
     assert 4 <= len(numbers) <= 8
+
+
+@every_chapter
+def test_each_exercise_says_how_long_it_takes(path):
+    """For a reader who thinks and types; the site sums these up (`reading_time.exercise_minutes`)."""
+    heads = re.findall(r"(?m)^\*\*(\d+\.\d+)(.*?)\*\*", prose(path))
+    pattern = r" \((?:(warm-up|project), )?(\d+) min\)"
+    found = {number: re.fullmatch(pattern, rest) for number, rest in heads}
+    assert [number for number, match in found.items() if not match] == []
+    minutes = {number: int(match[2]) for number, match in found.items()}
+    assert {number for number, time in minutes.items() if time % 5 or not 5 <= time <= 180} == set()
+    assert sum(minutes.values()) == reading_time.exercise_minutes(read(path))
 
 
 @every_chapter

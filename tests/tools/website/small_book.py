@@ -61,9 +61,9 @@ FOLDED = {
 }
 EXERCISES = """## Exercises
 
-**3.1** What is this?
+**3.1 (5 min)** What is this?
 
-**3.2 (project)** And that? See **3.1** again.
+**3.2 (project, 60 min)** And that? See **3.1** again.
 
 **4.1** belongs to another chapter, and **3.3** does not begin a paragraph.
 """
