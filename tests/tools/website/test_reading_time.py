@@ -38,7 +38,7 @@ def test_a_small_chapter_counted_by_hand():
 
 
 def test_sections_that_are_no_core_end_with_the_next_section():
-    text = "# T\n\n## Exercises\nout\n\n### Of a second kind\nout\n\n## Last words\nin\n\n## Further reading\nout"
+    text = "# T\n\n## Exercises\nout\n\n## Last words\nin\n\n## Further reading\nout"
     assert reading_time.minutes(notebook(text)) == pytest.approx((1 + 3) / 200)
     apart = notebook("## Exercises", "a b", ("x = 1", []), "## Last words", ("x = 1", []))
     assert reading_time.minutes(apart) == pytest.approx(2 / 200 + 1 / 4)

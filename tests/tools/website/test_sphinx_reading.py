@@ -31,15 +31,17 @@ def test_figures_have_the_number_of_their_chapter(book):
     }
 
 
-def test_a_folded_cell_says_what_it_holds(chapter):
-    titles = [summary.get_text("|", strip=True) for summary in chapter.select("details summary")]
-    assert titles == [
-        "Show the set-up|Hide the set-up",
-        "Show solution 3.2|Hide solution 3.2",
-        "Show check: two ways|Hide check: two ways",
-        "Show code|Hide code",
-        "Show code and output|Hide code and output",
+def test_a_folded_cell_has_the_title_of_its_first_line(chapter):
+    folds = {fold.summary.get_text(strip=True): fold for fold in chapter.select("div.cell > details.fold")}
+    assert list(folds) == [
+        "Set-up: install what is missing",
+        "Solution 3.2",
+        "Proof: a < b & c",
+        "Code",  # of a cell without a title
     ]
+    assert [summary.attrs for summary in chapter.select("details.fold summary")] == [{}] * 4
+    with_output = [bool(fold.select(".cell_output")) for fold in folds.values()]
+    assert with_output == [False, True, True, False]
 
 
 def test_an_exercise_has_an_anchor_and_a_link(chapter):
