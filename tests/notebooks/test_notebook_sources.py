@@ -508,7 +508,10 @@ def test_each_exercise_says_how_long_it_takes(path):
     found = {number: re.fullmatch(pattern, rest) for number, rest in heads}
     assert [number for number, match in found.items() if not match] == []
     minutes = {number: int(match[2]) for number, match in found.items()}
-    assert {number for number, time in minutes.items() if time % 5 or not 5 <= time <= 180} == set()
+    bounds = {"warm-up": (5, 30), None: (10, 90), "project": (60, 180)}
+    for number, time in minutes.items():
+        least, most = bounds[found[number][1]]
+        assert time % 5 == 0 and least <= time <= most, f"{number}: {least} to {most} min, in fives"
     assert sum(minutes.values()) == reading_time.exercise_minutes(read(path))
 
 
