@@ -37,7 +37,7 @@ AFTERWARDS = "TBD: what this shows, and what it does not."
 EXERCISE = """\
 ## Exercises
 
-**{first} (warm-up)** TBD: the task.
+**{first} (warm-up, 10 min)** TBD: the task.
 
 <details><summary>Hint</summary>TBD: a push in the right direction, not the solution.</details>"""
 SOLUTION = "# @title Solution {first}\nassert 1 + 1 == 2"
@@ -87,7 +87,7 @@ def _cells(number: str, title: str, path: str, model: str) -> nbformat.NotebookN
     set_up = next(cell for cell in copied.cells if cell.cell_type == "code")
     repository, tag = address.address()
     colab = f"{address.COLAB}{repository.removeprefix('https://github.com/')}/blob/{tag}/{path}"
-    first, folded = f"{number}.1", {"jupyter": {"source_hidden": True}}
+    first, folded = f"{number}.1", {"cellView": "form", "jupyter": {"source_hidden": True}}
     cells = [
         new_markdown_cell(OPENING.format(number=number, title=title, colab=colab)),
         new_code_cell(

@@ -1,7 +1,6 @@
 // Names for screen readers where the theme gives none, or another than the one that can be seen.
 document.addEventListener("DOMContentLoaded", () => {
-  const named = ".search-button-field, summary[aria-label]";
-  document.querySelectorAll(named).forEach((element) => element.removeAttribute("aria-label"));
+  document.querySelectorAll(".search-button-field").forEach((element) => element.removeAttribute("aria-label"));
   document.querySelectorAll(".bd-sidebar-primary summary").forEach((summary) => {
     const link = summary.closest("li").querySelector("a");
     summary.setAttribute("aria-label", "pages below " + link.textContent.trim());

@@ -1,5 +1,5 @@
-// Paper: before a page is printed, what is folded opens, every view is drawn and fits the page, and the ink is
-// that of light pages. Afterwards all is as it was. Browsers tell it by two events, some by one of them.
+// Paper: before a page is printed, the folds that ask for it open, every view is drawn and fits the page, and the
+// ink is that of light pages. Afterwards all is as it was. Browsers tell it by two events, some by one of them.
 (function () {
   const MOST_LINES = 30; // of code that is kept on one page
   const PAPER = 660; // CSS pixels: the width of the text on A4, the narrower of the two common kinds
@@ -17,12 +17,7 @@
     };
     const root = document.documentElement;
     if (root.dataset.theme) set(root, "data-theme", "light");
-    document.querySelectorAll("article details").forEach((folded) => {
-      const summary = folded.querySelector("summary");
-      const name = (summary?.querySelector(".collapsed") ?? summary)?.textContent.trim() ?? "";
-      if (summary) set(summary, "data-printed", capitalized(name.replace(/^show /i, "")));
-      if (!folded.open) set(folded, "open", "");
-    });
+    document.querySelectorAll("article .tag_print-open > details:not([open])").forEach((fold) => set(fold, "open", ""));
     document.querySelectorAll("article .highlight").forEach((code) => {
       const lines = (code.querySelector("pre") ?? code).textContent.trimEnd().split("\n"); // without its button
       if (lines.length > MOST_LINES) return;
@@ -71,8 +66,6 @@
     undo?.reverse().forEach((step) => step());
     undo = null;
   }
-
-  const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
   window.addEventListener("beforeprint", prepare);
   window.addEventListener("afterprint", restore);

@@ -19,6 +19,7 @@ import yaml
 import address
 import environment
 from paths import PACKAGE, ROOT, notebooks
+from website import reading_time
 from website.render import TIME_MARK
 
 NOTEBOOKS = notebooks()
@@ -28,8 +29,8 @@ every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.
 
 LINES_OF_CODE = 25  # at most, in one cell, empty ones not counted
 CODE_CELLS_IN_A_ROW = 3  # at most, without prose between them
-TAGS = {"hide-cell", "hide-input", "timing", "full-width"}
-CELL_METADATA = {"tags", "mystnb", "jupyter", "lines_to_next_cell"}
+TAGS = {"hide-cell", "hide-input", "print-open", "timing", "full-width"}
+CELL_METADATA = {"tags", "mystnb", "jupyter", "cellView", "lines_to_next_cell"}
 NOTEBOOK_METADATA = {"kernelspec", "language_info", "jupytext"}
 
 
@@ -340,6 +341,69 @@ def test_claims_at_odds_with_their_tag_are_found(source, tags, wrong):
     assert len(claims_at_odds_with_their_tag(cell)) == wrong
 
 
+def folded_where(cell: nbformat.NotebookNode) -> list[str]:
+    """Return the places where a code cell is folded."""
+    places = {
+        "site": {"hide-cell", "hide-input"} & {*cell.metadata.get("tags", [])},
+        "Colab": cell.metadata.get("cellView") == "form",
+        "title in Colab": cell.source.startswith("# @title "),
+        "JupyterLab": cell.metadata.get("jupyter", {}).get("source_hidden"),
+    }
+    return [place for place, folded in places.items() if folded]
+
+
+@every_notebook
+def test_a_cell_is_folded_everywhere_or_nowhere(path):
+    """On the site, in Colab and in JupyterLab; only what is folded may ask to be printed open."""
+    found = {cell.id: folded_where(cell) for cell in cells(path, "code")}
+    assert {cell: places for cell, places in found.items() if 0 < len(places) < 4} == {}
+    printed = [cell.id for cell in read(path).cells if "print-open" in cell.metadata.get("tags", [])]
+    assert [cell for cell in printed if not found.get(cell)] == []
+
+
+KINDS = ("Set-up", "Proof", "Claims", "Plot", "Diagram", "Table", "Data", "Code")
+TITLE = re.compile(rf"(?:{'|'.join(KINDS)}): (.+)|Solution \d+\.\d+(?:: .+)?|Hint")
+VAGUE = {"a", "an", "the", "of", "and", "for", "in", "to", "with"}
+VAGUE |= {"function", "functions", "helper", "helpers", "check", "checks", "cell", "code"}
+
+
+def says_nothing(title: str) -> bool:
+    """Return whether a fold's title leaves open what opening it shows."""
+    match = TITLE.fullmatch(title)
+    return not match or (match[1] is not None and len({*match[1].lower().split()} - VAGUE) < 2)
+
+
+@every_notebook
+def test_every_fold_says_in_its_title_what_it_shows(path):
+    titles = [cell.source.split("\n")[0] for cell in cells(path, "code") if folded_where(cell)]
+    titles = [title.removeprefix("# @title ") for title in titles]
+    assert len(set(titles)) == len(titles)
+    text = "\n".join(cell.source for cell in cells(path, "markdown"))
+    summaries = re.findall(r"(?s)<details>\s*<summary>(.*?)</summary>", text)
+    assert len(summaries) == text.count("<details")
+    assert [title for title in titles + summaries if says_nothing(title)] == []
+
+
+@pytest.mark.parametrize(
+    ("title", "vague"),
+    [
+        ("Proof: equal to PyTorch's, forward and gradients", False),
+        ("Plot: training loss", False),
+        ("Solution 3.1", False),
+        ("Solution 3.1: the floor", False),
+        ("Hint", False),
+        ("A function that draws trees", True),
+        ("Code: helper functions", True),
+        ("Check: two ways", True),
+        ("Proof: the check", True),
+        ("Solution", True),
+        ("Click to show", True),
+    ],
+)
+def test_vague_titles_are_found(title, vague):
+    assert says_nothing(title) == vague
+
+
 @every_notebook
 def test_cells_are_short(path):
     lengths = {cell.id: len(re.findall(r"(?m)^.*\S", cell.source)) for cell in cells(path, "code")}
@@ -603,6 +667,21 @@ def test_a_chapter_has_four_to_eight_exercises_in_order(path):
 
 
 @every_chapter
+def test_each_exercise_says_how_long_it_takes(path):
+    """For a reader who thinks and types; the site sums these up (`reading_time.exercise_minutes`)."""
+    heads = re.findall(r"(?m)^\*\*(\d+\.\d+)(.*?)\*\*", prose(path))
+    pattern = r" \((?:(warm-up|project), )?(\d+) min\)"
+    found = {number: re.fullmatch(pattern, rest) for number, rest in heads}
+    assert [number for number, match in found.items() if not match] == []
+    minutes = {number: int(match[2]) for number, match in found.items()}
+    bounds = {"warm-up": (5, 30), None: (10, 90), "project": (60, 180)}
+    for number, time in minutes.items():
+        least, most = bounds[found[number][1]]
+        assert time % 5 == 0 and least <= time <= most, f"{number}: {least} to {most} min, in fives"
+    assert sum(minutes.values()) == reading_time.exercise_minutes(read(path))
+
+
+@every_chapter
 def test_each_exercise_has_a_hint_a_cell_to_try_in_and_a_solution(path):
     found = read(path).cells
     for i, cell in enumerate(found):
@@ -625,7 +704,6 @@ def test_solutions_are_folded_and_checked(path):
     for cell in solutions:
         name = cell.source.split("\n")[0]
         assert "hide-cell" in cell.metadata.get("tags", []), f"{name} is open on the site"
-        assert cell.metadata.get("jupyter", {}).get("source_hidden") is True, f"{name} is open in JupyterLab"
         assert re.search(r"(?m)^\s*(?:assert |claim\()", cell.source), f"{name} checks nothing"
 
 

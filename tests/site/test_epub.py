@@ -1,6 +1,5 @@
 """The EPUB: valid, whole, readable without scripts and without a network."""
 
-import html
 import re
 from pathlib import Path
 
@@ -42,17 +41,20 @@ def test_the_contents_name_chapters_and_sections(package):
         assert name in listed
 
 
-def test_a_chapter_is_whole_with_hints_and_solutions(package):
+def test_a_chapter_has_its_open_code_and_the_titles_of_its_folds(package):
+    page = package.pages["notebooks-14_summarization.xhtml"]
     text = words(package.text("notebooks-14_summarization.xhtml"))
     cells = nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4).cells
-    code = [line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines()]
-    assert [line for line in code if words(line) not in text] == []
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    lines = [line for source in code if not source.startswith("# @title") for line in source.splitlines()]
+    assert [line for line in lines if words(line) not in text] == []
     prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    hints = re.findall(r"(?s)<summary>Hint</summary>(.+?)</details>", prose)
-    told = [html.unescape(re.sub(r"<[^>]+>", "", hint)) for hint in hints]
-    assert len(told) > 3
-    straight = str.maketrans("“”‘’", "\"\"''")  # on the site quotation marks are round
-    assert [hint for hint in told if words(hint) not in text.translate(straight)] == []
+    titles = re.findall(r"<summary>(.+?)</summary>", prose)
+    titles += re.findall(r"(?m)^# @title (.+)", "\n".join(code))
+    assert titles.count("Hint") > 3 and "Solution 14.1" in titles
+    folds = ["".join(box.itertext()) for box in page.iter(f"{XHTML}div") if box.get("class") == "fold"]
+    closed = [f"{title} (folded: on the site and in the notebook)" for title in titles]
+    assert sorted(fold.strip() for fold in folds) == sorted(closed)
 
 
 def test_formulas_are_mathml(package):

@@ -1,4 +1,4 @@
-"""Pages on paper: everything unfolded, nothing cut off, no navigation; and a chapter as PDF."""
+"""Pages on paper: folds as their cells say, nothing cut off, no navigation; and a chapter as PDF."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from printed_book import bookmarks, printing_with, words
 from pypdf import PdfReader
 from site_visits import NO_SITE
@@ -45,9 +45,8 @@ LOOK = """() => {
   const inside = [...article.querySelectorAll('*')].filter(e => seen(e) && !e.closest(letters));
   const light = color => Math.min(...color.match(/[\\d.]+/g).slice(0, 3).map(Number)) > 200;
   return {
-    folded: told([...article.querySelectorAll('details')].filter(folded =>
-      !folded.open || [...folded.children].some(child => child.localName !== 'summary' && !seen(child)
-                                                         && child.textContent.trim()))),
+    folds: told([...article.querySelectorAll('details')].filter(fold =>
+      fold.open !== fold.matches('.tag_print-open > details') || !seen(fold.querySelector('summary')))),
     elsewhere: told([...document.body.querySelectorAll('*')]
       .filter(e => seen(e) && !article.contains(e) && !e.contains(article))),
     controls: told(inside.filter(e =>
@@ -79,9 +78,11 @@ def test_a_page_is_whole_on_paper_whatever_its_mode(open_tab, name):
 def test_after_printing_a_page_is_as_it_was(open_tab):
     tab = open_tab("file", f"{CHAPTER}.html")
     state = """() => [document.documentElement.dataset.theme, document.querySelector('article').innerHTML]"""
+    tab.page.locator("div.cell:has(> details)").last.evaluate("cell => cell.classList.add('tag_print-open')")
     before = tab.page.evaluate(state)
     found = printed(tab.page, theme=before[0])
-    assert found["folded"] == []
+    assert found["folds"] == []
+    expect(tab.page.locator("article details[open]")).to_have_count(1)
     assert tab.page.evaluate(state) != before
     tab.page.emulate_media(media="screen")
     tab.page.wait_for_function("!document.querySelector('article details[open]')")
@@ -104,11 +105,24 @@ def test_views_that_wait_are_asked_to_draw(open_tab):
     """Views are drawn when they come into view; paper shows them all."""
     tab = open_tab("file", f"{WITH_VIEWS}.html")
     asked = """() => {
-      const folded = [], all = document.getElementsByTagName('article')[0].getElementsByTagName('details');
-      window.addEventListener('book:draw-all', () => folded.push([...all].filter(one => !one.open).length));
+      const found = [], fold = document.querySelector('article div.cell > details');
+      fold.parentElement.classList.add('tag_print-open');
+      window.addEventListener('book:draw-all', () => found.push(fold.open));
       window.dispatchEvent(new Event('beforeprint'));
-      return folded; }"""
-    assert tab.page.evaluate(asked) == [0], "asked once, when what is folded is open"
+      return found; }"""
+    assert tab.page.evaluate(asked) == [True], "asked once, when what prints open is open"
+    tab.page.context.close()
+
+
+def test_a_closed_fold_says_on_paper_where_to_open_it(open_tab):
+    tab = open_tab("file", f"{CHAPTER}.html")
+    closed = tab.page.locator("article details > summary").first
+    added = "summary => getComputedStyle(summary, '::after').content"
+    assert closed.evaluate(added) == "none"
+    tab.page.emulate_media(media="print")
+    assert "on the site and in the notebook" in closed.evaluate(added)
+    closed.evaluate("summary => { summary.parentElement.open = true; }")  # as a reader may do before printing
+    assert closed.evaluate(added) == "none"
     tab.page.context.close()
 
 
@@ -134,14 +148,21 @@ def chapter(browser, site, tmp_path_factory) -> tuple[PdfReader, list[str], list
     return pdf, titles, [page.extract_text() for page in pdf.pages]
 
 
-def test_a_printed_chapter_has_its_code_and_its_solutions(chapter):
+def test_a_printed_chapter_has_its_open_code_and_the_titles_of_its_folds(chapter):
     text = words("".join(chapter[2]))
     cells = nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4).cells
-    code = [cell.source for cell in cells if cell.cell_type == "code"]
-    assert sum("@title Solution" in source for source in code) > 3
-    lines = [line for source in code for line in source.splitlines() if line.strip()]
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    folded = [cell.source.splitlines() for cell in code if cell.source.startswith("# @title")]
+    lines = [
+        line for cell in code if not cell.source.startswith("# @title") for line in cell.source.splitlines()
+    ]
     missing = [line for line in lines if words(line) not in text]
     assert len(missing) <= 0.02 * len(lines), missing  # a line that goes on over the end of a page
+    titles = [title.removeprefix("# @title ") for title, *_ in folded]
+    assert sum(title.startswith("Solution") for title in titles) > 3
+    assert [title for title in titles if words(f"{title} (folded: on the site") not in text] == []
+    hidden = {line.strip() for _, *rest in folded for line in rest if len(line.strip()) > 20}
+    assert [line for line in hidden - {line.strip() for line in lines} if words(line) in text] == []
 
 
 def test_a_printed_chapter_has_bookmarks_and_numbers(chapter):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import nbformat
 import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Locator, Page, expect
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.site
 CHAPTER = "notebooks/07_attention_from_scratch.html"
 PHONE = {"viewport": {"width": PHONES[0], "height": 800}, "has_touch": True, "is_mobile": True}
 BOOK = "Transformers, Taken Apart"
+FOLDED = {"hide-cell", "hide-input"}
 
 
 @pytest.fixture
@@ -78,15 +80,39 @@ def test_figures_folded_cells_and_exercises_of_a_chapter(site, notebook):
     prefix = f"Figure {int(number[0])}." if number else "Figure "
     figures = [caption.get_text().strip() for caption in page.select(".caption-number")]
     assert figures == [f"{prefix}{i}" for i in range(1, len(figures) + 1)]
-    folded = {title.get_text() for title in page.select("details.hide > summary p.collapsed")}
-    assert "Show the set-up" in folded and not any("cell" in title for title in folded)
+    folded = [title.get_text() for title in page.select("div.cell > details.fold > summary")]
+    source = nbformat.read(notebook, 4).cells
+    code = [cell for cell in source if cell.cell_type == "code" and FOLDED & {*cell.metadata.get("tags", ())}]
+    assert folded == [cell.source.split("\n")[0].removeprefix("# @title ") for cell in code]
     exercises = [place["id"] for place in page.select("p.exercise")]
     if number:
         assert exercises == [f"exercise-{int(number[0])}-{i}" for i in range(1, len(exercises) + 1)]
-        solutions = {f"Show solution {int(number[0])}.{i}" for i in range(1, len(exercises) + 1)}
-        assert solutions and solutions <= folded
+        solutions = {f"Solution {int(number[0])}.{i}" for i in range(1, len(exercises) + 1)}
+        assert solutions and solutions <= {*folded}
     text = page.select_one("article").get_text()
-    assert re.search(r"Reading time: about \d+ min\. Running time on two CPU cores: ", text)
+    time = r"(?:\d+ h)? ?(?:\d+ min)?"
+    to_solve = rf"Exercises: {time}\. " if number else ""
+    assert re.search(rf"Reading time: {time}\. {to_solve}Running time on two CPU cores: ", text)
+
+
+@pytest.mark.parametrize("scheme_of_colors", ["light", "dark"])
+def test_a_fold_looks_like_a_door(open_tab, scheme_of_colors):
+    """Those of cells and those of Markdown: a frame, a triangle that turns, and a title that fits a phone."""
+    tab = open_tab("file", CHAPTER, color_scheme=scheme_of_colors, **PHONE)
+    for fold in (tab.page.locator("details.fold").last, tab.page.locator("details:not(.fold)").last):
+        summary = fold.locator("summary")
+        assert pixels(fold, "borderTopWidth") >= 1 and pixels(summary, "paddingLeft") >= 10
+        assert style(summary, "backgroundColor") != style(tab.page.locator("body"), "backgroundColor")
+        triangle = "summary => getComputedStyle(summary, '::before').rotate"
+        assert summary.evaluate(triangle) == "none"
+        summary.focus()
+        tab.page.keyboard.press("Enter")
+        expect(fold).to_have_attribute("open", "")
+        assert summary.evaluate(triangle) == "90deg"
+        assert style(summary, "outlineStyle") == "solid" and pixels(summary, "outlineWidth") >= 2
+        box = fold.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONES[0]
+    tab.page.context.close()
 
 
 # --- Sizes and distances.

@@ -1,7 +1,7 @@
 """The book as an EPUB: each page of the site made plain in the browser (`epub_page.js`), and packed.
 
 What a page shows after its scripts ran is what the reader of an EPUB gets, without scripts: formulas as
-MathML, attention views and the next-token view as pictures, hints and solutions open. The package follows
+MathML, attention views and the next-token view as pictures, folds as on paper. The package follows
 EPUB 3.3, https://www.w3.org/TR/epub-33/.
 """
 

@@ -1,5 +1,5 @@
-// A page of the site as EPUB shows it: the article as well-formed XHTML, with formulas as MathML, what was folded
-// open, drawings as drawn, and without all that needs a script. The page was made ready as for printing before.
+// A page of the site as EPUB shows it: the article as well-formed XHTML, with formulas as MathML, folds open or as
+// titles, drawings as drawn, and without all that needs a script. The page was made ready as for printing before.
 ({ kept, own, files }) => {
   const XHTML = "http://www.w3.org/1999/xhtml", MATHML = "http://www.w3.org/1998/Math/MathML";
   const LEFT_OUT = `script, style, link, template, noscript, button:not(.front-chip *), input, label.dt-search, .dt-search, .headerlink,
@@ -36,7 +36,7 @@
     if (node.matches(LEFT_OUT)) return;
     if (name === "mjx-container") return formula(node, parent);
     if (name === "svg") return drawing(node, parent);
-    if (name === "details") return unfolded(node, parent);
+    if (name === "details") return fold(node, parent);
     if (name === "img") return image(node, parent);
     if (name === "a") return link(node, parent);
     if (!KEPT.has(name)) return copyAll(node.childNodes, parent);
@@ -106,12 +106,16 @@
     return values.map(([name, value]) => `${name}: ${value}`).join("; ");
   };
 
-  function unfolded(node, parent) {
+  // As on paper: a closed fold is its title, and the words with which the style sheet for print goes on.
+  function fold(node, parent) {
     const box = add(parent, "div");
-    box.setAttribute("class", "unfolded");
+    box.setAttribute("class", "fold");
     const summary = node.querySelector(":scope > summary");
-    if (summary) add(box, "p", summary.dataset.printed).setAttribute("class", "unfolded-title");
-    copyAll([...node.childNodes].filter((child) => child !== summary), box);
+    const title = add(box, "p");
+    title.setAttribute("class", "fold-title");
+    add(title, "b", summary.textContent.trim());
+    if (node.open) copyAll([...node.childNodes].filter((child) => child !== summary), box);
+    else title.append(JSON.parse(getComputedStyle(summary, "::after").content));
   }
 
   function picture(parent, file, alt) {

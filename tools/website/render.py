@@ -23,7 +23,7 @@ import inputs
 from execute import record
 from paths import BUILD, EXECUTED, HTML, PACKAGE, ROOT, SITE_SOURCE, notebooks
 from website import back_links, claims, front, lean, search_index, source_pages, vendor
-from website.reading_time import minutes
+from website.reading_time import exercise_minutes, minutes, total
 
 EXTENSION = ROOT / "tools" / "website" / "sphinx_extension"
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `python -m` form
@@ -154,7 +154,7 @@ def _taken(known: dict | None) -> str:
 
 
 def _copy_executed(notebook: Path, target: Path) -> None:
-    """An executed notebook as the site shows it: links to modules and both times filled in.
+    """An executed notebook as the site shows it: links to modules and its times filled in.
 
     One that was never executed, because `book --only` left it alone, is shown without outputs.
     """
@@ -162,7 +162,9 @@ def _copy_executed(notebook: Path, target: Path) -> None:
     executed = nbformat.read(done if done.exists() else notebook, 4)
     known = record(notebook)
     time = f"{known['seconds']:.0f} s" if known else "not executed yet"
-    to_read = f"**Reading time**: about {minutes(executed)} min. {RUNNING_TIME}"
+    exercises = exercise_minutes(executed)
+    to_solve = f"**Exercises**: {total([exercises])}. " if exercises else ""
+    to_read = f"**Reading time**: {total([minutes(executed)])}. {to_solve}{RUNNING_TIME}"
     for cell in executed.cells:
         if cell.cell_type == "markdown":
             text = as_on_site(cell.source).replace(RUNNING_TIME, to_read)

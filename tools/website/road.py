@@ -5,7 +5,7 @@ notebooks and from the records of their execution; only the ways are chosen here
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import yaml
 
 from execute import record
 from paths import ROOT
-from website.reading_time import minutes
+from website.reading_time import exercise_minutes, minutes, total
 
 WAYS = {  # name of a way through the book: for whom, and its chapters, of which those that exist are taken
     "use": ("You want models to do a task, and to know when to trust them.", "01 03 04 05 13 14 15"),
@@ -32,7 +32,8 @@ class Chapter(NamedTuple):
     page: str  # relative to book/
     part: str
     needs: tuple[str, ...]  # numbers of the earlier chapters that it names under "You need"
-    reading: int  # minutes
+    reading: float  # minutes
+    exercises: int  # minutes, by their own estimates
     running: float | None  # minutes, None if it was not executed
 
 
@@ -57,7 +58,8 @@ def _chapter(path: Path, part: str) -> Chapter:
     earlier = tuple(sorted({other for other in named if other < number}))
     running = known["seconds"] / 60 if known else None
     page = f"../notebooks/{path.stem}.html"
-    return Chapter(number, title, page, part, earlier, minutes(notebook), running)
+    reading, exercises = minutes(notebook), exercise_minutes(notebook)
+    return Chapter(number, title, page, part, earlier, reading, exercises, running)
 
 
 def road(book: Sequence[Chapter]) -> str:
@@ -79,15 +81,9 @@ def ways(book: Sequence[Chapter]) -> str:
 def _along(book: Sequence[Chapter]) -> str:
     links = ", ".join(f"[{c.number}]({c.page.replace('.html', '.ipynb')})" for c in book)
     known = [chapter.running for chapter in book if chapter.running is not None]
-    running = f"{_time(known)} of running" if len(known) == len(book) else "not all of it executed yet"
-    return f"{links}: {_time(chapter.reading for chapter in book)} of reading, {running}."
-
-
-def _time(minutes: Iterable[float]) -> str:
-    """A time as people say it: to a minute below an hour, to a quarter of an hour above."""
-    total = sum(minutes)
-    hours, quarters = divmod(round(total / 15), 4)
-    return f"{total:.0f} min" if total < 60 else f"{hours} h" + (f" {15 * quarters} min" if quarters else "")
+    running = f"{total(known)} of running" if len(known) == len(book) else "not all of it executed yet"
+    reading, exercises = total(c.reading for c in book), total(c.exercises for c in book)
+    return f"{links}: {reading} of reading, {exercises} of exercises, {running}."
 
 
 def raw(html: str) -> str:

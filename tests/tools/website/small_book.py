@@ -55,15 +55,14 @@ DOT = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><circle r="4"/>
 FOLDED = {
     "# @title Set-up: install what is missing\nimport os": "hide-input",
     "# @title Solution 3.2\nx = 2": "hide-cell",
-    "# @title Check: two ways\nx = 3": "hide-cell",
+    "# @title Proof: a < b & c\nx = 3": "hide-cell",
     "x = 4": "hide-input",
-    "x = 5": "hide-cell",
 }
 EXERCISES = """## Exercises
 
-**3.1** What is this?
+**3.1 (5 min)** What is this?
 
-**3.2 (project)** And that? See **3.1** again.
+**3.2 (project, 60 min)** And that? See **3.1** again.
 
 **4.1** belongs to another chapter, and **3.3** does not begin a paragraph.
 """

@@ -98,7 +98,7 @@ def chapter(number: str, **other) -> road.Chapter:
     return road.Chapter(
         **{
             "number": number, "title": f"T & {number}", "page": f"../notebooks/{number}_t.html", "part": "I",
-            "needs": (), "reading": 30, "running": 1.0,
+            "needs": (), "reading": 70.4, "exercises": 30, "running": 1.0,
         } | other
     )  # fmt: skip
 
@@ -189,18 +189,11 @@ def test_the_road_stands_beside_the_list_of_the_ways():
 def test_a_way_has_the_chapters_that_exist_and_their_times():
     use, understand, build, everything = road.ways(BOOK).strip().split("\n")
     assert (
-        "[01](../notebooks/01_t.ipynb), [03](../notebooks/03_t.ipynb): 1 h of reading, 2 min of running."
-        in use
+        "[01](../notebooks/01_t.ipynb), [03](../notebooks/03_t.ipynb): "
+        "2 h 15 min of reading, 60 min of exercises, 2 min of running." in use
     )
     assert "[07]" not in use and "[07]" in understand and "[01]" not in build
-    assert everything.endswith("1 h 30 min of reading, not all of it executed yet.")
-
-
-@pytest.mark.parametrize(
-    ("minutes", "said"), [(0.6, "1 min"), (59.4, "59 min"), (62, "1 h"), (70, "1 h 15 min"), (239, "4 h")]
-)
-def test_times_are_rounded_as_people_say_them(minutes, said):
-    assert road._time([minutes / 2, minutes / 2]) == said
+    assert everything.endswith("3 h 30 min of reading, 90 min of exercises, not all of it executed yet.")
 
 
 # --- What is shown.

@@ -20,7 +20,7 @@ PAGE = '''<html><body><nav><section id="nav"><h1>Not this</h1></section></nav><a
 <script>let attn = 1</script></div></div>
 <section id="deeper"><h3>Deeper</h3><p>Own text.</p><p>→ Chapter 08: There. Also in 09.</p></section>
 <p>After all.</p>
-<details><summary><p>Show code</p><p>Hide code</p></summary><p>Folded.</p></details></section>
+<details class="fold"><summary>Plot: a curve</summary><p>Folded.</p></details></section>
 <div class="highlight"><pre><span class="linenos">1</span><span class="sd">"""A docstring."""</span>
 <span class="n">answer</span></pre></div>
 </section></article></body></html>'''

@@ -1,12 +1,14 @@
 """Sphinx extension: what makes a chapter easier to read than its notebook.
 
-Figures are numbered by chapter, folded cells say what they hold, exercises can be linked to, and the system's
-dark mode is obeyed before anything is drawn.
+Figures are numbered by chapter, folded cells say what opening them shows, exercises can be linked to, and the
+system's dark mode is obeyed before anything is drawn.
 """
 
 import re
+from html import escape
 
 from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode, depart_HideCellInput
 from sphinx.transforms import SphinxTransform
 
 CHAPTER = re.compile(r"(\d+) ")  # how the title of a chapter begins
@@ -42,33 +44,23 @@ def number_figures(app, env):
     return []  # no page that has to be read again
 
 
-def held(source: str, hides_output: bool) -> str:
-    """What a folded cell holds, as its button says it after "Show" and "Hide".
-
-    Args:
-        source: the cell's code.
-        hides_output: whether the output is folded, too.
-    """
-    match = TITLE.match(source)
-    if not match:
-        return " code and output" if hides_output else " code"
-    title = match[1].strip()
-    if title.startswith("Set-up"):
-        return " the set-up"
-    return f" {title}" if title[:2].isupper() else f" {title[0].lower()}{title[1:]}"
-
-
-class SayWhatIsFolded(SphinxTransform):
-    """Give every folded cell a button that says what is in it."""
+class TitleFolds(SphinxTransform):
+    """Give every folded cell the title that its first line has."""
 
     default_priority = 500
 
     def apply(self, **_):
-        """Name the buttons of one page."""
+        """Set the titles of one page."""
         for cell in self.document.findall(nodes.container):
             if cell.get("nb_element") == "cell_code" and cell.get("hide_mode"):
-                what = held(cell.children[0].astext(), cell["hide_mode"] == "all")
-                cell["prompt_show"], cell["prompt_hide"] = f"Show{what}", f"Hide{what}"
+                match = TITLE.match(cell.children[0].astext())
+                cell["prompt_show"] = match[1].strip() if match else "Code"
+
+
+def open_fold(translator, node):
+    """Begin a folded cell as plain `<details>`, with one title for open and closed."""
+    title = escape(node["prompt_show"])
+    translator.body.append(f'<details class="fold">\n<summary>{title}</summary>\n')
 
 
 class LinkExercises(SphinxTransform):
@@ -98,7 +90,8 @@ def prepare_page(app, pagename, templatename, context, doctree):
 
 def setup(app):
     """Register the extension with Sphinx."""
-    app.add_transform(SayWhatIsFolded)
+    app.add_transform(TitleFolds)
+    app.add_node(HideCodeCellNode, override=True, html=(open_fold, depart_HideCellInput))
     app.add_transform(LinkExercises)
     app.connect("env-get-updated", number_figures, priority=900)
     app.connect("html-page-context", prepare_page)
