@@ -75,7 +75,7 @@ def read(path: Path) -> Drawing:
     title, description, caption = (
         " ".join((root.findtext(f"{_SVG}{tag}") or "").split()) for tag in ("title", "desc", "metadata")
     )
-    width = int(root.get("width"))
+    width = int(root.attrib["width"])
     shown = re.sub(r"(?s)<!--.*?-->|<metadata>.*?</metadata>", "", text[text.index("<svg") :])
     style = f"display:block;width:100%;max-width:{width}px;height:auto;margin:0 auto"
     label = html.escape(title)

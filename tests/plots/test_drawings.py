@@ -229,8 +229,8 @@ def whole_model() -> ElementTree.Element:
 def test_the_layers_are_in_the_order_of_the_modules(cross_attention, left, right):
     texts = sorted(whole_model().iter(f"{SVG}text"), key=lambda text: float(text.get("y")))
     names = ["".join(text.itertext()) for text in texts if left <= float(text.get("x")) < right]
-    drawn = [name for name in names if name in KINDS and names.index("Embedding + positions") >= 0]
-    drawn = drawn[: len(drawn) - (not cross_attention)]  # the name of a grid below the encoder
+    last = names.index("Head: linear" if cross_attention else "memory M")
+    drawn = [name for name in names[names.index("Embedding + positions") : last] if name in KINDS]
     assert [KINDS[name] for name in drawn] == order_of_the_layer(cross_attention, norm_first=False)
     assert ("Cross-attention" in drawn) == cross_attention
     circles = [c for c in whole_model().iter(f"{SVG}circle") if left <= float(c.get("cx")) < right]
