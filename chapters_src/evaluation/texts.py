@@ -17,16 +17,16 @@ def check_texts(predictions: Sequence[str], references: References) -> tuple[lis
         if isinstance(texts, str):
             raise TypeError(f"{name} is a single text, {texts[:40]!r}: pass a list of texts, [text]")
     predictions = list(predictions)
-    references = [[each] if isinstance(each, str) else list(each) for each in references]
-    if len(predictions) != len(references) or not predictions:
+    wanted = [[each] if isinstance(each, str) else list(each) for each in references]
+    if len(predictions) != len(wanted) or not predictions:
         raise ValueError(
-            f"{len(predictions)} predictions and {len(references)} references: pass at least one "
+            f"{len(predictions)} predictions and {len(wanted)} references: pass at least one "
             "prediction, and for each a text or a list of texts"
         )
-    for row, (prediction, those) in enumerate(zip(predictions, references, strict=True)):
+    for row, (prediction, those) in enumerate(zip(predictions, wanted, strict=True)):
         if not those:
             raise ValueError(f"prediction {row} has no reference: leave it out, or pass an empty text")
         for text in (prediction, *those):
             if not isinstance(text, str):
                 raise TypeError(f"row {row} contains {text!r}, which is not a text: decode ids first")
-    return predictions, references
+    return predictions, wanted

@@ -4,6 +4,7 @@ import operator
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -135,12 +136,14 @@ def _copy(model: nn.Module, config: PretrainedConfig, tensors: dict[str, Tensor]
 
 def _other_sinusoids(model: nn.Module, model_type: str, tensors: Mapping[str, Tensor]) -> list[str]:
     """Return the problems of position tables that are not the sinusoids we compute."""
-    if model_type != "marian":
+    if model_type != "marian" or not isinstance(model, EncoderDecoder):
         return []
     problems = []
-    for side in ("encoder", "decoder"):
-        name, ours = f"{side}.embed_positions.weight", model.get_submodule(side).embedding.sinusoids
-        theirs = tensors.get(name, ours)
+    for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        name, ours = f"{side}.embed_positions.weight", stack.embedding.sinusoids
+        theirs = tensors.get(name)
+        if ours is None or theirs is None:
+            continue
         if theirs.shape != ours.shape:
             problems.append(f"misshapen: {name} {tuple(theirs.shape)}, where {tuple(ours.shape)} is needed")
         elif not torch.allclose(theirs.to(ours), ours, atol=0.01):  # Half precision has 3 digits.
@@ -152,7 +155,7 @@ def _computed(model: nn.Module) -> dict[str, Tensor]:
     """Return the tensors that the library creates if a file does not have them."""
     if not isinstance(model, EncoderDecoder):
         return {}
-    return {"final_logits_bias": torch.zeros(1, model.decoder.config.vocab_size)}
+    return {"final_logits_bias": torch.zeros(1, model.head.projection.out_features)}
 
 
 def _places(model: nn.Module, model_type: str) -> Iterator[tuple[str, Tensor, list[str]]]:
@@ -165,7 +168,7 @@ def _places(model: nn.Module, model_type: str) -> Iterator[tuple[str, Tensor, li
         if (
             len(theirs[0]) > 1
         ):  # One tensor of ours, several of theirs: query, key and value, or key and value.
-            attention = model.get_submodule(ours[0].rsplit(".", 2)[0])
+            attention: Any = model.get_submodule(ours[0].rsplit(".", 2)[0])  # Of ours, of either kind.
             rows = attention.num_key_value_heads * attention.head_dim
             parts = [parameter.size(0) - 2 * rows, rows, rows][-len(theirs[0]) :]
             for place, name in zip(parameter.split(parts), theirs[0], strict=True):

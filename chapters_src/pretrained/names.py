@@ -1,5 +1,7 @@
 """Names of our parameters and those of the Transformers library, for each model type."""
 
+from collections.abc import Mapping
+
 _BERT = {
     "embedding.tokens": "embeddings.word_embeddings",
     "embedding.positions": "embeddings.position_embeddings",
@@ -104,7 +106,7 @@ _BART = {
 # Our module -> the library's module, for `weight` and `bias`; * stands for the number of a layer. Where there
 # are several names, our matrix stacks theirs: query, key and value, or key and value. Entries that a model
 # does not have are ignored.
-NAMES: dict[str, dict[str, str | tuple[str, ...]]] = {
+NAMES: dict[str, Mapping[str, str | tuple[str, ...]]] = {
     "bert": _BERT,
     "distilbert": _DISTILBERT,
     "gpt2": _GPT2,
