@@ -1,15 +1,11 @@
 """Attention: scaled dot product, masks, multi-head and cross-attention, rotary positions, key-value cache.
 
-Chapters 06 and 07 build it step by step, from a loop over single vectors to heads, masks and shared keys.
-Chapter 08 rotates queries and keys by their positions and puts attention into layers; chapter 13 decodes with
-the cache.
+Chapters 06 and 07 build it step by step, chapter 08 puts it into layers, chapter 13 decodes with the cache.
 
-A mask says which tokens may attend to which. It is None (all to all), "causal" (each token to itself and the
-tokens before it), or a boolean tensor, True for "may attend", that broadcasts to the scores. It has at most
-two dimensions, (T, S), or as many as the scores, mostly (B, H, T, S), because with three it would be unclear
-whether the first is for sequences or for heads. Masks combine with `&`, as in
-`padding_mask(attention_mask) & causal_mask(length)`. "causal" is equivalent to `causal_mask(length)`, and
-lets PyTorch choose its fastest kernel. No mask has a default: pass None for no mask.
+A mask is None, "causal" (equivalent to `causal_mask(length)`, but faster), or a boolean tensor, True for
+"may attend", that broadcasts to the scores. It has at most two dimensions, (T, S), or as many as the scores,
+mostly (B, H, T, S): with three, the first could be for sequences or for heads. Masks combine with `&`, as in
+`padding_mask(attention_mask) & causal_mask(length)`. No mask has a default: pass None for no mask.
 
 Shapes: B sequences in a batch, H heads, G heads of keys and values (H unless queries share them), T queries,
 S keys, D numbers per head (`head_dim`).
@@ -31,8 +27,8 @@ Mask = Tensor | Literal["causal"] | None
 def causal_mask(num_queries: int, num_keys: int | None = None, device: torch.device | None = None) -> Tensor:
     """Let each token attend to itself and to the tokens before it.
 
-    If there are more keys than queries, the queries are the last tokens, as when decoding with a cache.
-    Vaswani et al., Attention Is All You Need (2017), section 3.2.3, https://arxiv.org/abs/1706.03762.
+    Vaswani et al., Attention Is All You Need (2017), section 3.2.3, https://arxiv.org/abs/1706.03762. If
+    there are more keys than queries, as with a cache, the queries are the last tokens.
 
     Args:
         num_queries: T.
@@ -124,8 +120,7 @@ def attention_weights(query: Tensor, key: Tensor, mask: Mask) -> Tensor:
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask: Mask) -> Tensor:
     """Compute softmax(Q Kᵀ / √d_k) V: equation 1 of Vaswani et al. (2017).
 
-    This holds all T x S weights in memory at once. PyTorch's function of the same name does not, and is what
-    `MultiHeadAttention` calls.
+    It keeps all T x S weights in memory, unlike PyTorch's function of this name, which the modules call.
 
     Args:
         query: (..., T, D), mostly (B, H, T, D).
@@ -156,8 +151,7 @@ def rotary_angles(positions: Tensor, head_dim: int, base: float = 10_000.0) -> t
         base: pair i is rotated by base^(-2i/D) radians per position.
 
     Returns:
-        Cosines and sines, each (B or 1, 1, T, D), in float32: half precision would round the angles, and
-        with them the distances.
+        Cosines and sines, each (B or 1, 1, T, D), in float32, because half precision rounds distances.
 
     Raises:
         ValueError: `head_dim` is odd or less than 2.
@@ -255,11 +249,7 @@ class KeyValueCache:
             tensor[:, :, : self.length] = filled
 
     def crop(self, length: int) -> None:
-        """Discard all but the first `length` tokens.
-
-        Raises:
-            ValueError: the cache holds fewer tokens.
-        """
+        """Discard all but the first `length` tokens; a ValueError if there are fewer."""
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot keep {length} tokens: the cache holds {self.length}")
         self.length = length
@@ -314,9 +304,9 @@ class _Attention(nn.Module):
 class MultiHeadAttention(_Attention):
     """Multi-head self-attention: section 3.2.2 of Vaswani et al. (2017).
 
-    One projection computes the queries, keys and values of all heads; its rows are in this order. With fewer
-    heads of keys and values than heads, neighboring queries share them: grouped-query attention, Ainslie et
-    al. (2023), https://arxiv.org/abs/2305.13245.
+    One projection computes the queries, keys and values of all heads; its rows are in this order. If G < H,
+    neighboring queries share keys: grouped-query attention, Ainslie et al. (2023),
+    https://arxiv.org/abs/2305.13245.
 
     Args:
         d_model: width of input and output.
@@ -357,8 +347,7 @@ class MultiHeadAttention(_Attention):
             hidden_states: (B, T, d_model).
             mask: None, "causal" (if S = T), or boolean, broadcast to (B, H, T, S).
             angles: for rotary positions, those of the T tokens.
-            cache: the keys and values of the T tokens are appended to it, and S is its new length. Without
-                a cache, S = T.
+            cache: the keys and values are appended to it, and S is its new length. Without a cache, S = T.
 
         Returns:
             (B, T, d_model).
@@ -449,8 +438,7 @@ class CrossAttention(_Attention):
 def recorded(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     """Record the attention weights that a model computes inside the `with` block.
 
-    PyTorch's fused kernels do not return them, so they are computed a second time. The model's outputs stay
-    the same.
+    PyTorch's fused kernels do not return them, so they are computed again. The outputs stay the same.
 
     Args:
         model: contains at least one `MultiHeadAttention` or `CrossAttention`.

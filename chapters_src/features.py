@@ -1,7 +1,7 @@
-"""Texts as vectors: what a pretrained model makes of them, layer by layer, without training it.
+"""Feature extraction: vectors of texts from each layer of a frozen pretrained model.
 
-A batch is as long as its longest text, and everything in it is computed for that length. So texts of similar
-length go together. Chapter 04 builds this step by step; chapters 05 and 14 use it.
+All texts of a batch are padded to the longest, so texts of similar length are batched together. Chapter 04
+builds this step by step; chapters 05 and 14 use it.
 
 Shapes: N texts, B of them in a batch, T tokens, L layers, D numbers per token (`d_model`).
 """
@@ -18,7 +18,7 @@ __all__ = ["extract", "first_token", "mean_pool"]
 
 
 def first_token(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
-    """Take the vector of the first token, `[CLS]` in models of BERT's kind.
+    """Return the vector of the first token, which is `[CLS]` in models like BERT.
 
     Devlin et al., BERT (2019), section 3, https://aclanthology.org/N19-1423/.
 
@@ -30,11 +30,11 @@ def first_token(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
         (B, D).
 
     Raises:
-        ValueError: the shapes do not fit, or the first place of a text is padding.
+        ValueError: the shapes do not match, or a text begins with padding.
     """
     check_states(hidden_states, attention_mask)
     if not attention_mask[:, 0].all():
-        raise ValueError("the first place of a text is padding: set tokenizer.padding_side = 'right'")
+        raise ValueError("a text begins with padding: set tokenizer.padding_side = 'right'")
     return hidden_states[:, 0]
 
 
@@ -45,39 +45,39 @@ def extract(
     pool: Callable[[Tensor, Tensor], Tensor] = mean_pool,
     batch_size: int = 64,
 ) -> Tensor:
-    """Turn texts into one vector per layer.
+    """Return one vector per text and layer.
 
     Args:
-        model: one of the Transformers library, without a head, that can return `hidden_states`. It is put
-            into evaluation mode; nothing of it is trained.
-        tokenizer: the one that belongs to the model.
-        texts: N strings, none empty. One longer than the model's context is cut off there.
-        pool: makes one vector of the vectors of a text: `mean_pool`, `first_token`, or a function of one's
-            own from (B, T, D) and (B, T) to (B, D).
-        batch_size: how many texts go through the model at once. It changes the speed and, but for rounding,
-            nothing else.
+        model: a model of the Transformers library without a head, which is set to evaluation mode.
+        tokenizer: the tokenizer of the model.
+        texts: N strings, none of them empty. They are truncated to the model's context.
+        pool: reduces the vectors of a text to one: `mean_pool`, `first_token`, or another function from
+            (B, T, D) and (B, T) to (B, D).
+        batch_size: number of texts per batch. Except for rounding, it affects only the speed.
 
     Returns:
-        (N, L + 1, D) on the processor, in the order of the texts. Index 0 of the second dimension are the
-        embeddings, -1 is the last layer.
+        (N, L + 1, D) on the CPU, in the order of the texts: index 0 of the second dimension is the embedding,
+        -1 the last layer.
 
     Raises:
-        TypeError: `texts` is one string.
-        ValueError: there are no texts, one is empty, or batch_size is below 1.
+        TypeError: `texts` is a single string.
+        ValueError: there are no texts, one is empty, or `batch_size` is less than 1.
     """
     if isinstance(texts, str):
-        raise TypeError(f"texts is one string, {texts[:40]!r}: hand over a list, [text]")
+        raise TypeError(f"texts is a single string, {texts[:40]!r}: pass a list, [text]")
     texts = list(texts)
     empty = [i for i, text in enumerate(texts) if not text.strip()]
     if not texts or empty or batch_size < 1:
         raise ValueError(
-            f"{len(texts)} texts, empty ones at {empty[:5]}, batch_size={batch_size}: "
-            "at least one text, none of them empty, and a batch size of at least 1 are needed"
+            f"{len(texts)} texts, empty ones at {empty[:5]}, batch_size={batch_size}: pass at least one "
+            "text, no empty ones, and a batch size of at least 1"
         )
     limit = model.config.max_position_embeddings
     encoded = tokenizer(texts, truncation=True, max_length=limit)
     ids = encoded["input_ids"]
-    longest_first = sorted(range(len(texts)), key=lambda i: -len(ids[i]))  # Too little memory shows at once.
+    longest_first = sorted(
+        range(len(texts)), key=lambda i: -len(ids[i])
+    )  # To run out of memory early, if at all.
     model.eval()
     vectors: list[Tensor] = [torch.empty(0)] * len(texts)
     for start in range(0, len(texts), batch_size):
@@ -91,5 +91,5 @@ def extract(
 def _pooled_layers(model: Any, tokenizer: Any, batch: dict[str, list], pool: Callable) -> Tensor:
     padded = tokenizer.pad(batch, return_tensors="pt").to(model.device)
     with torch.inference_mode():
-        layers = model(**padded, output_hidden_states=True).hidden_states  # L + 1 times (B, T, D)
+        layers = model(**padded, output_hidden_states=True).hidden_states  # L + 1 tensors (B, T, D)
     return torch.stack([pool(states, padded["attention_mask"]) for states in layers], dim=1).float().cpu()

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -156,7 +157,7 @@ def test_what_is_there_already_is_left_alone(how, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("mine")
     for name in ("folder", "file"):
-        with pytest.raises(FileExistsError, match=f"{name} is there already: name another folder"):
+        with pytest.raises(FileExistsError, match=f"{name} exists already: choose another folder"):
             how(LanguageModel(GPT2), tmp_path / name)
     assert list((tmp_path / "folder").iterdir()) == [] and (tmp_path / "file").read_text() == "mine"
     assert len(list(tmp_path.iterdir())) == 2
@@ -195,7 +196,9 @@ def test_weights_of_another_model_are_named(saved, change, name):
     tensors = load_file(saved / "model.safetensors")
     change(tensors)
     save_file(tensors, saved / "model.safetensors")
-    with pytest.raises(ValueError, match=rf"(?s)model\.safetensors is damaged or of another model.*{name}"):
+    with pytest.raises(
+        ValueError, match=rf"(?s)model\.safetensors is damaged or belongs to another model.*{name}"
+    ):
         load(saved)
 
 
@@ -210,10 +213,10 @@ def test_a_damaged_configuration_is_named(saved, content):
     ("changes", "message"),
     [
         ({"architecture": "Perceptron"}, "architecture='Perceptron': known are Encoder, Decoder, Lang"),
-        ({"architecture": ["Encoder"]}, "describes no model of ours"),
-        ({"architecture": "EncoderDecoder"}, "describes no model of ours: 'encoder'"),
+        ({"architecture": ["Encoder"]}, "does not describe one of our models"),
+        ({"architecture": "EncoderDecoder"}, "does not describe one of our models: 'encoder'"),
         ({"config": {"d_model": 8}}, "missing .* required"),
-        ({"config": None}, "describes no model of ours"),
+        ({"config": None}, "does not describe one of our models"),
         ({"more": {"color": 1}}, "unexpected keyword argument 'color'"),
         ({"more": {"num_heads": 5}}, "num_heads=5 has to be a divisor"),
     ],
@@ -222,13 +225,13 @@ def test_settings_that_describe_no_model_are_named(saved, changes, message):
     content = json.loads((saved / "config.json").read_text())
     content["config"] |= changes.pop("more", {})
     (saved / "config.json").write_text(json.dumps(content | changes))
-    with pytest.raises(ValueError, match=r"config\.json describes no model of ours") as error:
+    with pytest.raises(ValueError, match=r"config\.json does not describe one of our models") as error:
         load(saved)
     error.match(message)
 
 
 def test_other_models_are_not_saved(tmp_path):
-    with pytest.raises(TypeError, match="Linear: known are Encoder, Decoder, LanguageModel and Enc"):
+    with pytest.raises(TypeError, match="Linear is not one of Encoder, Decoder, LanguageModel and Enc"):
         save(nn.Linear(2, 2), tmp_path / "folder")
     for model, name in (
         (Decoder(GPT2), "Decoder"),
@@ -398,6 +401,15 @@ def test_settings_that_the_library_lacks_are_refused_by_name(config, changes, na
     with pytest.raises(ValueError, match=named):
         export(model, tmp_path / "folder")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ids_of_numpy_are_exported(tmp_path):
+    model = randomized(LanguageModel(GPT2))
+    export(model, tmp_path / "folder", eos_token_id=np.int64(3), pad_token_id=np.uint8(0))
+    config = AutoModelForCausalLM.from_pretrained(tmp_path / "folder").config
+    assert (config.bos_token_id, config.eos_token_id, config.pad_token_id) == (None, 3, 0)
+    with pytest.raises(TypeError, match="integer"):
+        export(model, tmp_path / "other", eos_token_id=3.0)
 
 
 # An index must not lead out of its folder

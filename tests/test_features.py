@@ -77,7 +77,7 @@ def test_a_long_text_is_cut_off_at_the_context(model, tokenizer):
 def test_first_token_refuses_what_does_not_fit():
     with pytest.raises(ValueError, match=r"\(2, 3, 4\).*\(2, 4\)"):
         first_token(torch.ones(2, 3, 4), torch.ones(2, 4, dtype=torch.int64))
-    with pytest.raises(ValueError, match=r"torch.float32.*whole numbers or booleans"):
+    with pytest.raises(ValueError, match=r"torch.float32.*integers or booleans"):
         first_token(torch.ones(2, 3, 4), torch.ones(2, 3))
 
 
@@ -89,7 +89,7 @@ def test_first_token_refuses_padding_on_the_left():
 @pytest.mark.parametrize(
     ("texts", "batch_size", "error", "message"),
     [
-        ("one text", 8, TypeError, "one string, 'one text'"),
+        ("one text", 8, TypeError, "single string, 'one text'"),
         ([], 8, ValueError, "0 texts"),
         (["a", " "], 8, ValueError, r"empty ones at \[1\]"),
         (["a"], 0, ValueError, "batch_size=0"),

@@ -101,6 +101,18 @@ def test_the_largest_code_fits():
     assert model.probabilities([8191] * 5).sum() == pytest.approx(1)
 
 
+def test_sizes_of_numpy_do_not_overflow():
+    """A vocabulary size in 32 bits, to the power of the order, does not fit into them."""
+    documents = [[29_999, 29_998, 5, 6, 29_999, 29_998, 5, 7], [1, 2, 29_998, 5, 6]]
+    models = [
+        NGramModel(documents, order, vocab_size=size, end_id=end)
+        for order, size, end in ((4, 30_000, 0), (np.int64(4), np.int32(30_000), np.uint8(0)))
+    ]
+    expected, found = (model.log_probabilities(documents[0]) for model in models)
+    assert np.array_equal(found, expected)
+    assert np.array_equal(models[1].probabilities([29_998, 5]), models[0].probabilities([29_998, 5]))
+
+
 @pytest.mark.parametrize(
     ("documents", "order", "match"),
     [

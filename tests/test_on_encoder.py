@@ -85,7 +85,7 @@ def test_what_does_not_fit_is_refused(encoder, tmp_path):
         on_encoder(encoder, Config(**SIZES | {"d_model": 8}, max_length=12, cross_attention=True))
     folder = tmp_path / "model"
     save_on_encoder(on_encoder(encoder, DECODER, rank=1), encoder, folder)
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError, match="exists already"):
         save_on_encoder(on_encoder(encoder, DECODER), encoder, folder)
     other = Encoder(encoder.config)
     with pytest.raises(ValueError, match="trained on another encoder"):

@@ -167,13 +167,21 @@ class _Beam(NamedTuple):
     row: int = 0  # The row of the state that it continues.
 
 
+class _Hypothesis(NamedTuple):
+    """A beam that has ended."""
+
+    beam: _Beam
+    finished: str
+    score: float
+
+
 @dataclass
 class _Source:
     """One prompt: its beams, and its best hypotheses so far."""
 
     rules: _Rules
     beams: list[_Beam]
-    hypotheses: list[Continuation] = field(default_factory=list)
+    hypotheses: list[_Hypothesis] = field(default_factory=list)
 
     def advance(self, candidates: Sequence[_Beam]) -> None:
         """Turn the candidates into hypotheses and beams."""
@@ -187,7 +195,8 @@ class _Source:
             if reason is None:
                 unfinished.append(beam)
             elif rank < rules.num_beams:
-                self.hypotheses.append(self._hypothesis(beam, reason))
+                score = rules.score(beam.total, len(beam.ids))
+                self.hypotheses.append(_Hypothesis(beam, reason, score))
         self.hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
         del self.hypotheses[rules.num_beams :]
         unfinished.sort(key=lambda beam: -beam.total)
@@ -211,10 +220,12 @@ class _Source:
         missing = self.rules.num_beams - len(self.beams)
         return self.beams + missing * [self.beams[0]._replace(total=-math.inf)]
 
-    def _hypothesis(self, beam: _Beam, reason: str) -> Continuation:
-        score = self.rules.score(beam.total, len(beam.ids))
-        text = self.rules.stop.text(beam.ids)
-        return Continuation(beam.ids, beam.log_probabilities, reason, text, score)
+    def continuations(self) -> list[Continuation]:
+        """Return the best hypotheses."""
+        return [
+            Continuation(beam.ids, beam.log_probabilities, finished, self.rules.stop.text(beam.ids), score)
+            for beam, finished, score in self.hypotheses[: self.rules.num_hypotheses]
+        ]
 
 
 def _search(start: Start, rules: _Rules, filters: Sequence[Filter], pick: Pick) -> list[list[Continuation]]:
@@ -230,7 +241,7 @@ def _search(start: Start, rules: _Rules, filters: Sequence[Filter], pick: Pick) 
             source.advance(its_candidates)
         unfinished = [source for source in unfinished if not source.is_done()]
         if not unfinished:
-            return [source.hypotheses[: rules.num_hypotheses] for source in sources]
+            return [source.continuations() for source in sources]
         next_beams = [beam for source in unfinished for beam in source.full_beams()]
         rows = torch.tensor([beam.row for beam in next_beams], device=seen.device)
         ids = torch.tensor([beam.ids[-1] for beam in next_beams], device=seen.device)

@@ -9,8 +9,11 @@ import math
 from dataclasses import dataclass
 
 
-class _Summed:
-    log_probabilities: tuple[float, ...]
+@dataclass(frozen=True)
+class Scored:
+    """The log-probabilities of a given sequence."""
+
+    log_probabilities: tuple[float, ...]  # Natural logarithms, one per token.
 
     @property
     def log_probability(self) -> float:
@@ -19,14 +22,7 @@ class _Summed:
 
 
 @dataclass(frozen=True)
-class Scored(_Summed):
-    """The log-probabilities of a given sequence."""
-
-    log_probabilities: tuple[float, ...]  # Natural logarithms, one per token.
-
-
-@dataclass(frozen=True)
-class Continuation(_Summed):
+class Continuation:
     """The text generated for one prompt.
 
     The log-probabilities are the model's own, before any filter, so they can be compared between methods.
@@ -37,3 +33,8 @@ class Continuation(_Summed):
     finished: str  # Why it ended: "end" (an end id), "stop" (a stop string) or "length".
     text: str | None = None  # Without the end token, cut before the stop string; None without a tokenizer.
     score: float | None = None  # What beam search ranks hypotheses by; None for other methods.
+
+    @property
+    def log_probability(self) -> float:
+        """The log-probability of the whole sequence: the sum over its tokens."""
+        return math.fsum(self.log_probabilities)

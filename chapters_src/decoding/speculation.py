@@ -143,8 +143,8 @@ class _Rules:
     def choose(self, logits: Tensor) -> int:
         """Choose a token from logits (1, V)."""
         if self.generator is None:
-            return logits.argmax(dim=-1).item()
-        return draw(logits.softmax(dim=-1), 1, self.generator).item()
+            return int(logits.argmax(dim=-1))
+        return int(draw(logits.softmax(dim=-1), 1, self.generator))
 
     def accept(self, tokens: list[int], proposed: Tensor, wanted: Tensor) -> tuple[int, int]:
         """Accept or reject the proposed tokens.
@@ -174,7 +174,7 @@ class _Rules:
         if num_accepted < len(tokens):
             more = (left - q[num_accepted]).clamp(min=0)
             left = more if more.any() else left  # All zeros: p and q are equal up to rounding.
-        return num_accepted, draw(left[None], 1, self.generator).item()
+        return num_accepted, int(draw(left[None], 1, self.generator))
 
 
 def _speculate(start: Start, rules: _Rules, stop: Stop) -> Speculation:

@@ -46,7 +46,7 @@ class Stop:
         Raises:
             ValueError: a number is not an id, a stop string is empty, or stop strings have no tokenizer.
         """
-        ids = (end_ids,) if isinstance(end_ids, Integral) else tuple(end_ids)
+        ids = (end_ids,) if isinstance(end_ids, int | Integral) else tuple(end_ids)
         strings = (stop_strings,) if isinstance(stop_strings, str) else tuple(stop_strings)
         if not all(isinstance(string, str) and string for string in strings):
             raise ValueError(f"stop_strings={stop_strings!r} have to be non-empty strings; () for none")

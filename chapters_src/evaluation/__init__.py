@@ -1,9 +1,8 @@
-"""How good is a model, and how sure can we be of it? Scores, calibration, and the bootstrap.
+"""Evaluation: scores, calibration, and bootstrap intervals.
 
-Scores come from scikit-learn and sacrebleu, and intervals from SciPy, wherever they have them. What stands
-here is what they lack: the loss of each example, calibration over all classes, ROUGE, the scores of
-answers, and scores fast enough to be computed on thousands of drawn test sets. Chapters 01, 04, 05, 09, 10,
-12 and 14 use it.
+Scores come from scikit-learn and sacrebleu, and intervals from SciPy, where available. This package adds what
+they lack: the loss of each example, calibration over all classes, ROUGE, scores of answers, and scores fast
+enough for thousands of bootstrap samples. Chapters 01, 04, 05, 09, 10, 12 and 14 use it.
 
 Arrays may be NumPy arrays, lists or PyTorch tensors on any device. N is the number of examples.
 """

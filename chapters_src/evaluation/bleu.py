@@ -1,9 +1,9 @@
-"""BLEU and chrF of a whole corpus, by the package sacrebleu, whose numbers are those that papers report.
+"""BLEU and chrF of a corpus, computed by sacrebleu, the standard for reporting them.
 
-Both count what predictions share with their references: BLEU runs of one to four words, chrF runs of one to
-six characters. BLEU of a corpus is no mean over its texts: the counts are added up first. So
-`bleu_statistics` gives the counts of each text, and `bleu_of_statistics` the score of any choice of texts,
-which is what a bootstrap draws:
+Both count what predictions share with their references: BLEU n-grams of one to four words, chrF n-grams of
+one to six characters. BLEU of a corpus is not a mean over its texts, because counts are summed first.
+Therefore `bleu_statistics` returns the counts of each text, and `bleu_of_statistics` the score of any sample
+of them, as the bootstrap needs:
 
     bootstrap_interval(bleu_of_statistics, bleu_statistics(predictions, references))
 """
@@ -24,81 +24,83 @@ _TOKENIZERS = ("13a", "intl", "char", "zh", "none")
 def bleu(predictions: Sequence[str], references: References, tokenize: str = "13a") -> float:
     """Score a corpus by BLEU: Papineni et al. (2002), https://aclanthology.org/P02-1040/.
 
-    As `sacrebleu.corpus_bleu` gives it: Post, A Call for Clarity in Reporting BLEU Scores (2018),
+    The result is that of `sacrebleu.corpus_bleu`: Post, A Call for Clarity in Reporting BLEU Scores (2018),
     https://aclanthology.org/W18-6319/.
 
     Args:
-        predictions: N texts as somebody would read them, not tokenized.
-        references: for each a text, or a list of texts.
-        tokenize: how sacrebleu cuts words: "13a" (the default of papers), "intl", "zh", "char" or "none".
+        predictions: N texts, not tokenized.
+        references: for each prediction, a text or a list of texts.
+        tokenize: sacrebleu's tokenizer: "13a" (the default in papers), "intl", "zh", "char" or "none".
 
     Returns:
         From 0 to 100.
 
     Raises:
         ImportError: sacrebleu is not installed.
-        TypeError: one text where there should be a list of them, or something that is no text.
-        ValueError: nothing to score, different lengths, a prediction without a reference, or an unknown
-            `tokenize`.
+        TypeError: a single text was passed instead of a list, or something is not a text.
+        ValueError: there are no texts, the lengths differ, a prediction has no reference, or `tokenize` is
+            unknown.
     """
     return bleu_of_statistics(bleu_statistics(predictions, references, tokenize))
 
 
 def bleu_statistics(predictions: Sequence[str], references: References, tokenize: str = "13a") -> np.ndarray:
-    """Count for each text what BLEU is made of.
+    """Return the counts of each text that BLEU is computed from.
 
     Args, and what is raised: as for `bleu`.
 
     Returns:
-        (N, 10) whole numbers: runs of 1 to 4 words that are right, runs of 1 to 4 words that there are, words
-        of the prediction, and words of the reference that is closest to it in length.
+        Integers, (N, 10): matching n-grams for n from 1 to 4, all n-grams of the prediction likewise, words
+        of the prediction, and words of the reference closest to it in length.
     """
     predictions, references = check_texts(predictions, references)
     if tokenize not in _TOKENIZERS:
         raise ValueError(f"tokenize={tokenize!r} has to be one of {', '.join(_TOKENIZERS)}")
-    # How short texts are scored by themselves makes no difference to the counts; without it sacrebleu warns.
+    # effective_order does not affect the counts, but avoids a warning about short texts.
     metric = _metrics().BLEU(tokenize=tokenize, effective_order=True)
     scores = [metric.sentence_score(*pair) for pair in zip(predictions, references, strict=True)]
     return np.array([[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores])
 
 
 def bleu_of_statistics(statistics: Array) -> float:
-    """Score the corpus of the texts that these counts belong to.
+    """Return the BLEU of a corpus from the counts of its texts.
 
     Args:
-        statistics: rows of what `bleu_statistics` gave, (N, 10); a row may stand there several times.
+        statistics: rows of the result of `bleu_statistics`, (N, 10), in any number.
 
     Returns:
         From 0 to 100.
 
     Raises:
         ImportError: sacrebleu is not installed.
-        ValueError: another shape.
+        ValueError: `statistics` has another shape.
     """
     counts = to_array(statistics)
     if counts.ndim != 2 or counts.shape[1] != 2 * _ORDERS + 2:
-        raise ValueError(f"statistics {counts.shape} are not (N, {2 * _ORDERS + 2}): see bleu_statistics")
+        raise ValueError(
+            f"statistics {counts.shape} are not (N, {2 * _ORDERS + 2}): pass rows of bleu_statistics"
+        )
     sums = counts.sum(axis=0).tolist()
     right, there = sums[:_ORDERS], sums[_ORDERS : 2 * _ORDERS]
     return _metrics().BLEU.compute_bleu(right, there, *sums[2 * _ORDERS :], smooth_method="exp").score
 
 
 def chrf(predictions: Sequence[str], references: References) -> float:
-    """Score a corpus by chrF2, of runs of characters: Popović (2015), https://aclanthology.org/W15-3049/.
+    """Score a corpus by chrF2, from n-grams of characters: Popović (2015), https://aclanthology.org/W15-3049/.
 
-    As `sacrebleu.corpus_chrf` gives it. It needs no words, and gives credit for parts of them.
+    The result is that of `sacrebleu.corpus_chrf`. Unlike BLEU, it gives credit for parts of words.
 
     Args:
         predictions: N texts.
-        references: for each a text, or a list of texts.
+        references: for each prediction, a text or a list of texts.
 
     Returns:
         From 0 to 100.
 
     Raises:
         ImportError: sacrebleu is not installed.
-        TypeError: one text where there should be a list of them, or something that is no text.
-        ValueError: nothing to score, different lengths, or a prediction without a reference.
+        TypeError: a single text was passed instead of a list, or something is not a text.
+        ValueError: there are no texts, the lengths differ, or a prediction has no reference.
     """
     predictions, references = check_texts(predictions, references)
     most = max(map(len, references))
@@ -107,7 +109,7 @@ def chrf(predictions: Sequence[str], references: References) -> float:
 
 
 def _metrics() -> ModuleType:
-    """Import sacrebleu, once it is needed: chapters that only score classes can do without it."""
+    """Import sacrebleu only when needed, because most chapters do not need it."""
     try:
         from sacrebleu import metrics
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The loss of each example, and calibration: is a model right as often as it says?"""
+"""The loss of each example, and calibration: how well confidence matches accuracy."""
 
 import numpy as np
 import pandas as pd
@@ -8,17 +8,17 @@ from chapters_src.evaluation.arrays import Array, check_columns, check_probabili
 
 
 def cross_entropies(logits: Array, labels: Array) -> np.ndarray:
-    """Give the loss of each example: minus the log-probability of its true class.
+    """Return the cross-entropy of each example: the negative log-probability of its true class.
 
     Args:
         logits: (N, num_classes).
         labels: true classes as integers from 0, (N,).
 
     Returns:
-        (N,), in nats, float64. Their mean is the usual cross-entropy.
+        (N,), in nats, float64. The mean is the usual cross-entropy.
 
     Raises:
-        ValueError: shapes that do not fit, NaN or infinity, or a label that is no column of the logits.
+        ValueError: the shapes do not match, a logit is not finite, or a label is out of range.
     """
     logits, labels = to_rows(logits, "logits"), to_array(labels)
     check_columns(logits, labels)
@@ -26,26 +26,26 @@ def cross_entropies(logits: Array, labels: Array) -> np.ndarray:
 
 
 def reliability(probabilities: Array, labels: Array, num_bins: int = 10) -> pd.DataFrame:
-    """Compare confidence and accuracy: the table behind a reliability diagram.
+    """Return the confidence and accuracy of each bin: the table behind a reliability diagram.
 
     Args:
-        probabilities: (N, num_classes), rows that add up to 1. The confidence of an example is the largest.
+        probabilities: (N, num_classes), rows sum to 1. The confidence of an example is its highest one.
         labels: true classes as integers from 0, (N,).
-        num_bins: number of bins of equal width between 0 and 1; a bin holds its upper end.
+        num_bins: number of bins of equal width from 0 to 1; each includes its upper end.
 
     Returns:
-        One row per bin: "low", "high" (its ends), "confidence", "accuracy" (means over its examples; NaN
-        where there are none) and "count".
+        One row per bin: "low" and "high" (its ends), "confidence" and "accuracy" (means over its examples;
+        NaN if there are none) and "count".
 
     Raises:
-        ValueError: shapes that do not fit, rows that are no probabilities, a label that is no column, or no
-            bins.
+        ValueError: the shapes do not match, rows are not probabilities, a label is out of range, or there are
+            no bins.
     """
     probabilities, labels = to_rows(probabilities, "probabilities"), to_array(labels)
     check_columns(probabilities, labels)
     check_probabilities(probabilities)
     if num_bins < 1:
-        raise ValueError(f"num_bins={num_bins}: at least one bin is needed")
+        raise ValueError(f"num_bins={num_bins} has to be at least 1")
     confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == labels
     edges = np.linspace(0, 1, num_bins + 1)
@@ -59,21 +59,21 @@ def reliability(probabilities: Array, labels: Array, num_bins: int = 10) -> pd.D
 
 
 def expected_calibration_error(probabilities: Array, labels: Array, num_bins: int = 10) -> float:
-    """Give the mean gap between confidence and accuracy, over bins weighted by their counts.
+    """Return the mean gap between confidence and accuracy, over bins weighted by their counts.
 
     Guo, Pleiss, Sun & Weinberger, On Calibration of Modern Neural Networks (2017), equation 3,
     https://arxiv.org/abs/1706.04599.
 
     Args:
-        probabilities: (N, num_classes), rows that add up to 1.
+        probabilities: (N, num_classes), rows sum to 1.
         labels: true classes as integers from 0, (N,).
-        num_bins: number of bins of equal width between 0 and 1.
+        num_bins: number of bins of equal width from 0 to 1.
 
     Returns:
-        From 0 (confidence is accuracy, in each bin) to 1.
+        From 0 (confidence equals accuracy in each bin) to 1.
 
     Raises:
-        ValueError: as `reliability`.
+        ValueError: as for `reliability`.
     """
     table = reliability(probabilities, labels, num_bins)
     gaps = (table["accuracy"] - table["confidence"]).abs()
@@ -81,21 +81,22 @@ def expected_calibration_error(probabilities: Array, labels: Array, num_bins: in
 
 
 def fit_temperature(logits: Array, labels: Array) -> float:
-    """Find the temperature that calibrates: `softmax(logits / temperature)` has the smallest mean loss.
+    """Find the temperature for which `softmax(logits / temperature)` has the smallest mean loss.
 
-    Section 4.2 of Guo et al. (2017). The loss is convex in 1 / temperature, so its slope is zero in one
-    place. Fit on examples that the model has not been trained on. Predictions stay the same.
+    Temperature scaling, section 4.2 of Guo et al. (2017). The loss is convex in 1 / temperature, so its slope
+    has a single zero. Use examples that the model was not trained on. The predicted classes do not change.
 
     Args:
         logits: (N, num_classes).
         labels: true classes as integers from 0, (N,).
 
     Returns:
-        A number above 0; above 1 it makes the model less confident.
+        A positive number; greater than 1, it makes the model less confident.
 
     Raises:
-        ValueError: shapes that do not fit, NaN or infinity, a label that is no column; or no temperature is
-            best, because all labels have the highest logit, or on average no more than a mean one.
+        ValueError: the shapes do not match, a logit is not finite, or a label is out of range; or no
+            temperature is best, because every label has the highest logit, or labels have on average no
+            higher logits than other classes.
     """
     logits, labels = to_rows(logits, "logits"), to_array(labels)
     check_columns(logits, labels)
@@ -107,10 +108,10 @@ def fit_temperature(logits: Array, labels: Array) -> float:
 
     if (logits.max(axis=1) == of_label).all():
         raise ValueError(
-            "every prediction is right, so the loss falls all the way to temperature 0: use more"
+            "every prediction is right, so the loss decreases all the way to temperature 0: use more examples"
         )
     if slope(0) >= 0:
-        raise ValueError("the logits say less than nothing about the labels: no temperature helps")
+        raise ValueError("the logits are no better than chance: no temperature helps")
     high = 1.0
     while slope(high) <= 0:
         high *= 2

@@ -1,4 +1,4 @@
-"""Scores of predicted classes, and of rankings: scikit-learn's wherever it has them."""
+"""Scores of predicted classes and of rankings."""
 
 import numpy as np
 from sklearn import metrics
@@ -7,20 +7,20 @@ from chapters_src.evaluation.arrays import Array, check_classes, to_array
 
 
 def classification_scores(labels: Array, predictions: Array) -> dict[str, float]:
-    """Score predicted classes.
+    """Compute accuracy and F1 with scikit-learn.
 
-    A class that occurs on neither side does not count; one that is never predicted has an F1 of 0.
+    A class that is never predicted has an F1 of 0; one that is not in `labels` either does not count.
 
     Args:
         labels: true classes, integers or strings, (N,).
         predictions: predicted classes, (N,).
 
     Returns:
-        "accuracy", "macro_f1" (mean over the classes) and "weighted_f1" (weighted by their true counts), each
-        from 0 to 1.
+        "accuracy", "macro_f1" (mean over the classes) and "weighted_f1" (weighted by true counts), from 0 to
+        1.
 
     Raises:
-        ValueError: nothing to score, different lengths, or no classes.
+        ValueError: there are no examples, the lengths differ, or the values are not classes of one type.
     """
     labels, predictions = check_classes(labels, predictions)
     macro, weighted = (
@@ -32,7 +32,7 @@ def classification_scores(labels: Array, predictions: Array) -> dict[str, float]
 
 
 def accuracy(labels: Array, predictions: Array) -> float:
-    """Give the share of predictions that are right: scikit-learn's accuracy, fast enough to bootstrap.
+    """Return the accuracy, as scikit-learn does, but fast enough for the bootstrap.
 
     Args:
         labels: true classes, integers or strings, (N,).
@@ -42,16 +42,16 @@ def accuracy(labels: Array, predictions: Array) -> float:
         From 0 to 1.
 
     Raises:
-        ValueError: nothing to score, different lengths, or no classes.
+        ValueError: there are no examples, the lengths differ, or the values are not classes of one type.
     """
     labels, predictions = check_classes(labels, predictions)
     return float(np.mean(labels == predictions))
 
 
 def macro_f1(labels: Array, predictions: Array) -> float:
-    """Give the mean F1 of the classes: scikit-learn's macro F1, fast enough to bootstrap.
+    """Return the mean F1 of the classes, as scikit-learn does, but fast enough for the bootstrap.
 
-    A class that occurs on neither side does not count.
+    A class that occurs neither in `labels` nor in `predictions` does not count.
 
     Args:
         labels: true classes, integers or strings, (N,).
@@ -61,7 +61,7 @@ def macro_f1(labels: Array, predictions: Array) -> float:
         From 0 to 1.
 
     Raises:
-        ValueError: nothing to score, different lengths, or no classes.
+        ValueError: there are no examples, the lengths differ, or the values are not classes of one type.
     """
     labels, predictions = check_classes(labels, predictions)
     classes, codes = np.unique(np.concatenate([labels, predictions]), return_inverse=True)
@@ -72,36 +72,38 @@ def macro_f1(labels: Array, predictions: Array) -> float:
 
 
 def recall_at_k(scores: Array, relevant: Array, k: int) -> np.ndarray:
-    """Tell which share of the relevant items is among the k highest scores.
+    """Return the share of relevant items among the k highest scores.
 
-    Where items tie for the last places, the expected value over all orders of the tied ones is given: to
-    score everything alike earns no more than chance.
+    If items tie for the last places, the result is the expected value over all orders of the tied items, so
+    equal scores for everything are no better than chance.
 
     Args:
-        scores: (..., num_items), higher is better; one row is one query.
-        relevant: True for the items that should be found, of the same shape.
-        k: how many items are looked at, from 1 to num_items.
+        scores: (..., num_items), higher is better; each row is a query.
+        relevant: True for the items that should be found, in the same shape.
+        k: from 1 to num_items.
 
     Returns:
-        (...,), from 0 to 1; for one query a single number.
+        (...,), from 0 to 1; a single number for one query.
 
     Raises:
-        ValueError: shapes that differ, NaN, k out of range, or a query without relevant items.
+        ValueError: the shapes differ, a score is NaN, k is out of range, or a query has no relevant item.
     """
     scores, relevant = to_array(scores).astype(float), to_array(relevant)
     if scores.shape != relevant.shape or scores.size == 0:
-        raise ValueError(f"scores {scores.shape} and relevant {relevant.shape} need one shape, not empty")
+        raise ValueError(
+            f"scores {scores.shape} and relevant {relevant.shape} need the same shape, not empty"
+        )
     if np.isnan(scores).any():
         raise ValueError("a score is NaN: such an item has no rank")
     if relevant.dtype != bool or not relevant.any(axis=-1).all():
         raise ValueError(
-            f"relevant ({relevant.dtype}) needs booleans and in each row at least one True: "
-            "leave out queries to which nothing is relevant"
+            f"relevant ({relevant.dtype}) needs booleans, at least one True in each row: leave out queries "
+            "without relevant items"
         )
     if not 1 <= k <= scores.shape[-1]:
-        raise ValueError(f"k={k} is not from 1 to the number of items, {scores.shape[-1]}")
-    last = np.sort(scores, axis=-1)[..., -k, None]  # The score that just gets in.
+        raise ValueError(f"k={k} has to be from 1 to the number of items, {scores.shape[-1]}")
+    last = np.sort(scores, axis=-1)[..., -k, None]  # The k-th highest score.
     above, tied = scores > last, scores == last
     places_left = k - above.sum(axis=-1, keepdims=True)
-    found = above + tied * places_left / tied.sum(axis=-1, keepdims=True)  # Chance of each item to be seen.
+    found = above + tied * places_left / tied.sum(axis=-1, keepdims=True)  # Probability of each item.
     return (found * relevant).sum(axis=-1) / relevant.sum(axis=-1)

@@ -1,4 +1,4 @@
-"""Bootstrap intervals: how far a score may move with another test set of the same size."""
+"""Bootstrap intervals: how much a score varies between test sets of the same size."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,13 +8,13 @@ from scipy import stats
 
 from chapters_src.evaluation.arrays import Array, to_array
 
-_DRAWN_AT_ONCE = 1_000_000  # row numbers, of 8 bytes each: what is held in memory
+_DRAWN_AT_ONCE = 1_000_000  # Indices in memory at once, 8 bytes each.
 
 
 class Interval(NamedTuple):
-    """A score and the interval of a bootstrap around it."""
+    """A score and its bootstrap interval."""
 
-    estimate: float  # On the examples as they are.
+    estimate: float  # On the original examples.
     low: float
     high: float
 
@@ -26,41 +26,41 @@ def bootstrap_interval(
     seed: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """Say how far a score may move with another test set of this size: draw examples with replacement.
+    """Return the bootstrap interval of a score: its range over test sets drawn with replacement.
 
-    The percentile interval of Efron & Tibshirani, An Introduction to the Bootstrap (1993), chapter 13, as
-    `scipy.stats.bootstrap` computes it. SciPy's default, BCa, is undefined where all drawn scores are equal,
-    as they are for two models that answer alike; percentiles always exist. The interval knows about the
-    choice of test examples, not about the seed that the model was trained with.
+    The percentile interval of Efron & Tibshirani, An Introduction to the Bootstrap (1993), chapter 13,
+    computed by `scipy.stats.bootstrap`. SciPy's default, BCa, is undefined if all drawn scores are equal, as
+    for two models with the same answers. The interval accounts for the choice of test examples, but not for
+    the random seed of the training.
 
     Args:
-        metric: takes the arrays, gives a number: `accuracy`, `macro_f1`, or a function of one's own.
-        *arrays: what the metric takes; row i of each belongs to example i, (N, ...).
-        num_samples: how many test sets are drawn, at least 2.
+        metric: takes the arrays, returns a number: `accuracy`, `macro_f1`, or another function.
+        *arrays: the arguments of the metric; row i of each belongs to example i, (N, ...).
+        num_samples: number of test sets to draw, at least 2.
         seed: of the draws.
-        level: share of the scores of drawn test sets that lie in the interval, between 0 and 1.
+        level: share of the drawn scores inside the interval, between 0 and 1.
 
     Returns:
         The score, and the lower and upper end of its interval.
 
     Raises:
-        ValueError: no arrays, fewer than two examples, different lengths, settings out of range, or a score
-            that is NaN.
+        ValueError: there are no arrays, fewer than two examples, different lengths, a setting is out of
+            range, or a score is NaN.
     """
     rows = [to_array(array) for array in arrays]
     lengths = [len(row) if row.ndim else 0 for row in rows]
     if not rows or min(lengths) < 2 or len(set(lengths)) > 1:
-        raise ValueError(f"the bootstrap needs arrays of one length, at least 2, not of {lengths}")
+        raise ValueError(f"the bootstrap needs arrays of the same length, at least 2, not of {lengths}")
     if num_samples < 2 or not 0 < level < 1:
         raise ValueError(f"num_samples={num_samples} has to be at least 2, level={level} between 0 and 1")
 
     def score(chosen: np.ndarray) -> float:
         value = float(metric(*(row[chosen] for row in rows)))
         if np.isnan(value):
-            raise ValueError("the metric gave NaN on these examples, or on some of them that were drawn")
+            raise ValueError("the metric returned NaN on these examples, or on some drawn from them")
         return value
 
-    # Row numbers are drawn, and not values: so examples stay whole and keep their types.
+    # Draw indices, not values, so that the rows of all arrays stay together and keep their types.
     numbers = np.arange(lengths[0])
     estimate = score(numbers)
     low, high = stats.bootstrap(
@@ -85,25 +85,26 @@ def paired_bootstrap(
     seed: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """Compare two models on the same examples: how much better is A than B, and is that more than luck?
+    """Return the bootstrap interval of the difference between two models on the same examples.
 
-    Both are scored on the same draws, so what makes an example hard for both cancels. Koehn, Statistical
+    Both are scored on the same draws, so the difficulty of examples cancels out. Koehn, Statistical
     Significance Tests for Machine Translation Evaluation (2004), https://aclanthology.org/W04-3250/.
 
     Args:
-        metric: takes labels and predictions, gives a number, higher is better.
-        labels: what is true, (N, ...).
-        predictions_a: what model A says, (N, ...).
-        predictions_b: what model B says, (N, ...).
-        num_samples: how many test sets are drawn.
+        metric: takes labels and predictions, returns a number, higher is better.
+        labels: (N, ...).
+        predictions_a: of model A, (N, ...).
+        predictions_b: of model B, (N, ...).
+        num_samples: number of test sets to draw, at least 2.
         seed: of the draws.
-        level: share of the differences that lie in the interval, between 0 and 1.
+        level: share of the drawn differences inside the interval, between 0 and 1.
 
     Returns:
-        Score of A minus score of B, and its interval. If that holds 0, these examples do not settle it.
+        Score of A minus score of B, and its interval. If it contains 0, these examples do not decide which is
+        better.
 
     Raises:
-        ValueError: as `bootstrap_interval`.
+        ValueError: as for `bootstrap_interval`.
     """
 
     def difference(labels: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:

@@ -1,9 +1,9 @@
-"""ROUGE, which counts what a text shares with a reference: the score of summaries. Chapter 14 takes it apart.
+"""ROUGE, which scores summaries by what they share with a reference. Chapter 14 explains it step by step.
 
 Lin, ROUGE: A Package for Automatic Evaluation of Summaries (2004), https://aclanthology.org/W04-1013/. The
-numbers are those of the package `rouge-score` without its stemmer, which is also what that package does
-unless told otherwise. A word is a run of the letters a to z and of digits, in lower case: ROUGE was made for
-English, and sees nothing of a text in another alphabet. For other words, or stems, hand over `tokenize`.
+results are those of the package `rouge-score` with its default, no stemmer. A word is a sequence of letters a
+to z and digits, in lower case, so ROUGE ignores text in other alphabets. For other words, or stems, pass
+`tokenize`.
 """
 
 import re
@@ -21,60 +21,60 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 
 class RougeScore(NamedTuple):
-    """What a prediction and a reference share, from 0 to 1."""
+    """Precision, recall and F1 of a prediction, from 0 to 1."""
 
-    precision: float  # As a share of the prediction: it falls with every word too many.
-    recall: float  # As a share of the reference: the R in ROUGE.
-    f1: float  # Their harmonic mean, which is what papers report.
+    precision: float  # The matching share of the prediction.
+    recall: float  # The matching share of the reference: the R in ROUGE.
+    f1: float  # Their harmonic mean, which papers report.
 
 
 def rouge_tokens(text: str) -> list[str]:
-    """Take the words of a text as ROUGE sees them: runs of a to z and 0 to 9, in lower case.
+    """Split a text into words: sequences of a to z and 0 to 9, in lower case.
 
     Args:
         text: any text.
 
     Returns:
-        Its words: "U.S. naïve, v1.2" becomes u, s, na, ve, v1, 2.
+        The words: "U.S. naïve, v1.2" becomes u, s, na, ve, v1, 2.
     """
     return _WORD.findall(text.lower())
 
 
 def rouge_n(prediction: str, reference: str, n: int, tokenize: Tokenize = rouge_tokens) -> RougeScore:
-    """Compare the runs of n words: ROUGE-N, section 2.
+    """Compare the n-grams of two texts: ROUGE-N, section 2.
 
-    A run that occurs several times is matched as often as it occurs in both.
+    A repeated n-gram is matched as often as it occurs in both texts.
 
     Args:
         prediction: the text to score.
-        reference: what it is compared with.
-        n: 1 for words, 2 for pairs of words.
-        tokenize: takes a text, gives its words.
+        reference: the text to compare with.
+        n: 1 for words, 2 for bigrams.
+        tokenize: splits a text into words.
 
     Returns:
-        Precision, recall and F1; 0 where there is nothing to compare.
+        Precision, recall and F1; 0 if a text has no words to compare.
 
     Raises:
-        ValueError: n is below 1.
+        ValueError: n is less than 1.
     """
     if n < 1:
-        raise ValueError(f"n={n}: a run has at least one word")
-    predicted, wanted = (_runs(tokenize(text), n) for text in (prediction, reference))
+        raise ValueError(f"n={n} has to be at least 1")
+    predicted, wanted = (_ngrams(tokenize(text), n) for text in (prediction, reference))
     return _score((predicted & wanted).total(), predicted.total(), wanted.total())
 
 
 def rouge_l(prediction: str, reference: str, tokenize: Tokenize = rouge_tokens) -> RougeScore:
-    """Compare by the longest common subsequence of words: ROUGE-L, section 3.1.
+    """Compare two texts by their longest common subsequence of words: ROUGE-L, section 3.1.
 
-    Words count that are in both texts in the same order, whatever stands between them.
+    Matching words have to be in the same order, but may have others between them.
 
     Args:
         prediction: the text to score.
-        reference: what it is compared with.
-        tokenize: takes a text, gives its words.
+        reference: the text to compare with.
+        tokenize: splits a text into words.
 
     Returns:
-        Precision, recall and F1; 0 where there is nothing to compare.
+        Precision, recall and F1; 0 if a text has no words to compare.
     """
     predicted, wanted = tokenize(prediction), tokenize(reference)
     shared = len(_common_subsequence(wanted, predicted))
@@ -82,19 +82,19 @@ def rouge_l(prediction: str, reference: str, tokenize: Tokenize = rouge_tokens) 
 
 
 def rouge_l_sum(prediction: str, reference: str, tokenize: Tokenize = rouge_tokens) -> RougeScore:
-    r"""Compare sentence by sentence: ROUGE-Lsum, section 3.2.
+    r"""Compare two texts sentence by sentence: ROUGE-Lsum, section 3.2.
 
-    Each sentence of the reference is matched with all sentences of the prediction, and the words that any of
-    these matches found count, each at most as often as it occurs in both texts. So the order of the
-    sentences does not matter.
+    Each sentence of the reference is matched with all sentences of the prediction. A word counts if any of
+    these matches contains it, but at most as often as it occurs in both texts. The order of sentences does
+    not matter.
 
     Args:
-        prediction: the text to score, one sentence on a line ("\n" between them).
-        reference: what it is compared with, likewise. For texts of one line this is ROUGE-L.
-        tokenize: takes a sentence, gives its words.
+        prediction: the text to score, with one sentence per line, separated by "\n".
+        reference: the text to compare with, likewise. For single lines this is ROUGE-L.
+        tokenize: splits a sentence into words.
 
     Returns:
-        Precision, recall and F1; 0 where there is nothing to compare.
+        Precision, recall and F1; 0 if a text has no words to compare.
     """
     predicted, wanted = (
         [tokenize(sentence) for sentence in text.split("\n")] for text in (prediction, reference)
@@ -113,23 +113,23 @@ def rouge_l_sum(prediction: str, reference: str, tokenize: Tokenize = rouge_toke
 def rouge(
     predictions: Sequence[str], references: References, tokenize: Tokenize = rouge_tokens
 ) -> pd.DataFrame:
-    """Score each prediction, so that means, intervals and the worst cases can be had from one table.
+    """Return a table of the scores of each prediction, for means, intervals and the worst cases.
 
-    `bootstrap_interval(np.mean, table["rouge1"])` gives the score of a test set and how sure it is.
+    `bootstrap_interval(np.mean, table["rouge1"])` returns the score of a test set and its interval.
 
     Args:
         predictions: N texts.
-        references: for each a text, or a list of texts of which the best match counts, for each kind of ROUGE
-            by itself.
-        tokenize: takes a text, gives its words.
+        references: for each prediction, a text or a list of texts, of which the best match counts, separately
+            for each kind of ROUGE.
+        tokenize: splits a text into words.
 
     Returns:
-        F1 from 0 to 1, a row for each prediction, with the columns "rouge1", "rouge2", "rougeL" and
-        "rougeLsum".
+        A row for each prediction, with the columns "rouge1", "rouge2", "rougeL" and "rougeLsum": F1 from 0 to
+        1.
 
     Raises:
-        TypeError: one text where there should be a list of them, or something that is no text.
-        ValueError: nothing to score, different lengths, or a prediction without a reference.
+        TypeError: a single text was passed instead of a list, or something is not a text.
+        ValueError: there are no texts, the lengths differ, or a prediction has no reference.
     """
     kinds = {
         "rouge1": lambda prediction, reference: rouge_n(prediction, reference, 1, tokenize),
@@ -146,7 +146,7 @@ def rouge(
     )
 
 
-def _runs(words: list[str], n: int) -> Counter[tuple[str, ...]]:
+def _ngrams(words: list[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(words[start:] for start in range(n)), strict=False))
 
 
@@ -156,12 +156,12 @@ def _score(shared: int, predicted: int, wanted: int) -> RougeScore:
 
 
 def _common_subsequence(first: list[str], second: list[str]) -> list[int]:
-    """Find the places in `first` of a longest common subsequence.
+    """Return the indices in `first` of a longest common subsequence.
 
-    The table of its lengths, which chapter 14 fills cell by cell, grows by 0 or 1 from column to column.
-    So a row fits into the bits of one number, and is computed in one go: Hyyrö, Bit-parallel LCS-length
-    computation revisited (2004). Bit j of row i is 0 where the length for `first[:i]` grows at `second[j]`.
-    Where several subsequences are equally long, the walk back takes the one that `rouge-score` takes.
+    In the table of lengths, which chapter 14 fills cell by cell, neighboring columns differ by 0 or 1. So a
+    row is stored in the bits of one integer and computed at once: Hyyrö, Bit-parallel LCS-length computation
+    revisited (2004). Bit j of row i is 0 if the length for `first[:i]` increases at `second[j]`. Of several
+    longest subsequences, backtracking returns the one that `rouge-score` returns.
     """
     matches: dict[str, int] = {}
     for j, word in enumerate(second):

@@ -1,4 +1,4 @@
-"""Scores of spans that were found in texts: named entities, for example."""
+"""Scores of spans in texts, such as named entities."""
 
 from collections.abc import Collection, Hashable, Sequence
 
@@ -6,22 +6,25 @@ from collections.abc import Collection, Hashable, Sequence
 def span_scores(
     spans: Sequence[Collection[Hashable]], predictions: Sequence[Collection[Hashable]]
 ) -> dict[str, float]:
-    """Score spans that were found: a span counts only if all of it is right, both ends and the label.
+    """Score predicted spans, which are correct only if start, end and label all are.
 
     Args:
-        spans: for each text the true spans, such as tuples of start, end and label, (N,).
-        predictions: for each text those that were found, (N,).
+        spans: the true spans of each text, such as tuples of start, end and label, (N,).
+        predictions: the predicted spans of each text, (N,).
 
     Returns:
-        Over all texts together, each from 0 to 1: "precision" (the share of what was found that is right),
-        "recall" (the share of what is there that was found) and "f1", their harmonic mean. A precision or a
-        recall of nothing is 0.
+        "precision" (the correct share of the predicted spans), "recall" (the predicted share of the true
+        spans) and "f1", their harmonic mean, each from 0 to 1 and over all texts. They are 0 without any
+        spans.
 
     Raises:
-        ValueError: no texts, or `spans` and `predictions` differ in length.
+        ValueError: there are no texts, or `spans` and `predictions` differ in length.
     """
     if not spans or len(spans) != len(predictions):
-        raise ValueError(f"{len(spans)} texts with true spans and {len(predictions)} with found ones")
+        raise ValueError(
+            f"true spans of {len(spans)} texts and predicted spans of {len(predictions)}: pass both for the "
+            "same texts, at least one"
+        )
     true = {(i, span) for i, text in enumerate(spans) for span in text}
     found = {(i, span) for i, text in enumerate(predictions) for span in text}
     right = len(true & found)

@@ -1,11 +1,10 @@
-"""Checkpoints: the Transformers library's weights in our modules, ours saved, loaded and exported.
+"""Checkpoints: the library's weights in our models, and our models saved, loaded and exported.
 
-Six kinds of the library's models are known: BERT and DistilBERT become our `Encoder`, GPT-2 and Llama our
-`LanguageModel`, BART and Marian our `EncoderDecoder`. `names` is the table of where the library keeps what
-our modules keep, `configurations` turns one side's configuration into the other's, `conversion` copies the
-weights and makes sure that none is left over and that nothing keeps its random start, and `folders` reads
-and writes files. `on_encoder` puts a new decoder on a pretrained encoder, and keeps only what was trained.
-Chapter 08 converts and compares; chapters 12, 13 and 14 use it.
+Six model types of the Transformers library are supported: BERT and DistilBERT become our `Encoder`, GPT-2 and
+Llama our `LanguageModel`, BART and Marian our `EncoderDecoder`. `names` maps our parameter names to the
+library's, `configurations` converts configurations, `conversion` copies the weights and checks that none is
+missing or left over, and `folders` reads and writes files. `on_encoder` adds a new decoder to a pretrained
+encoder, and saves only what was trained. Chapter 08 converts and compares; chapters 12, 13 and 14 use it.
 """
 
 from chapters_src.pretrained.conversion import from_library, to_library

@@ -1,6 +1,6 @@
-"""From a configuration of the Transformers library to a model of ours with random weights, and back.
+"""Conversion of configurations between the Transformers library and this package.
 
-Whatever one side can be told and the other cannot is refused here, by name.
+A setting that one side has and the other does not support raises an error that names it.
 """
 
 from collections.abc import Callable
@@ -88,12 +88,12 @@ def _llama(config: PretrainedConfig) -> LanguageModel:
     _only(
         config,
         head_dim=config.hidden_size // config.num_attention_heads,
-        mlp_bias=config.attention_bias,  # Ours has biases in both or in neither.
+        mlp_bias=config.attention_bias,  # Ours has biases in both or neither.
     )
     rope = config.rope_parameters
     if rope.get("rope_type", "default") != "default" or rope.get("partial_rotary_factor", 1.0) != 1.0:
         raise ValueError(
-            f"llama with rope_parameters={rope}: ours has only rope_type='default', over whole heads"
+            f"llama with rope_parameters={rope}: only rope_type='default' over whole heads is supported"
         )
     return LanguageModel(
         Config(
@@ -167,17 +167,17 @@ BUILDERS: dict[str, Callable[[PretrainedConfig], nn.Module]] = {
 
 
 def library_config(model: Encoder | LanguageModel) -> PretrainedConfig:
-    """Give the configuration of the library's model that computes the same.
+    """Return the configuration of the equivalent model of the library.
 
     Args:
-        model: an encoder of BERT's kind, or a language model of GPT-2's or Llama's.
+        model: an encoder like BERT, or a language model like GPT-2 or Llama.
 
     Returns:
         A `BertConfig`, `GPT2Config` or `LlamaConfig`.
 
     Raises:
-        TypeError: another model.
-        ValueError: settings that none of these has; the message names them.
+        TypeError: it is another kind of model.
+        ValueError: none of these supports a setting; the message names it.
     """
     if not isinstance(model, Encoder | LanguageModel):
         raise TypeError(f"{type(model).__name__}: only an Encoder or a LanguageModel can be exported")
@@ -199,7 +199,9 @@ def _to_bert(config: Config) -> BertConfig:
         num_attention_heads=config.num_heads,
         intermediate_size=config.feed_forward_width,
         max_position_embeddings=config.max_length,
-        type_vocab_size=max(config.num_token_types, 1),  # BERT always has types: one of zeros is none.
+        type_vocab_size=max(
+            config.num_token_types, 1
+        ),  # BERT always has token types: one, of zeros, is like none.
         layer_norm_eps=config.norm_epsilon,
         hidden_act=_LIBRARY_ACTIVATIONS[config.activation],
         hidden_dropout_prob=config.dropout,
@@ -257,22 +259,21 @@ def _to_llama(config: Config) -> LlamaConfig:
 
 
 def _has_only(kind: str, config: Config, **known: object) -> None:
-    """Refuse settings of ours that the library's kind of model does not have."""
+    """Raise a ValueError for settings of ours that the library's model does not support."""
     for name, value in known.items():
         allowed = value if isinstance(value, tuple) else (value,)
         if getattr(config, name) not in allowed:
             raise ValueError(
-                f"{name}={getattr(config, name)!r} cannot be exported: models of {kind}'s kind have only "
-                f"{name}={allowed[-1]!r}"
+                f"{name}={getattr(config, name)!r} cannot be exported: {kind} needs {name}={allowed[-1]!r}"
             )
 
 
 def _only(config: PretrainedConfig, **known: object) -> None:
-    """Refuse settings that ours does not have."""
+    """Raise a ValueError for settings of the library that ours does not support."""
     for name, value in known.items():
         if getattr(config, name, value) != value:
             raise ValueError(
-                f"{config.model_type} with {name}={getattr(config, name)!r}: ours has only {name}={value!r}"
+                f"{config.model_type} with {name}={getattr(config, name)!r}: only {value!r} is supported"
             )
 
 
@@ -280,6 +281,6 @@ def _activation(config: PretrainedConfig, name: str) -> str:
     activation = getattr(config, name)
     if activation not in _ACTIVATIONS:
         raise ValueError(
-            f"{config.model_type} with {name}={activation!r}: ours has only {', '.join(_ACTIVATIONS)}"
+            f"{config.model_type} with {name}={activation!r}: only {', '.join(_ACTIVATIONS)} are supported"
         )
     return _ACTIVATIONS[activation]

@@ -1,8 +1,10 @@
-"""The library's weights into our modules and back, telling what does not fit."""
+"""Conversion of weights between the Transformers library and this package."""
 
+import operator
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,33 +14,33 @@ from chapters_src.pretrained.configurations import BUILDERS, library_config
 from chapters_src.pretrained.names import LEFT_OUT, NAMES, PREFIXES
 from chapters_src.transformer import Encoder, EncoderDecoder, LanguageModel
 
-# Our names of an embedding that both stacks use; the library may call it `shared`.
+# Our names of an embedding that both stacks share; the library may call it `shared`.
 _SHARED = {"encoder.embedding.tokens.weight", "decoder.embedding.tokens.weight"}
 
 _CLASSES = {"bert": BertModel, "gpt2": GPT2LMHeadModel, "llama": LlamaForCausalLM}
 
 
 def from_library(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> nn.Module:
-    """Make the model of ours that computes what a model of the Transformers library computes.
+    """Return our equivalent of a model of the Transformers library.
 
-    Its weights are copies, in float32 whatever they were. Its dropout is the library's for hidden states and
-    for attention weights; other kinds of dropout, which a few models have in training, are not taken over.
+    The weights are copied to float32. Dropout of hidden states and attention weights is as in the library;
+    other kinds of dropout, which a few models have, are not supported.
 
     Args:
-        config: the library's configuration; `model_type` is one of those in `NAMES`.
-        tensors: the weights by the library's names, as `state_dict()` gives them, of the base model or of the
-            one with its language-model head. What `LEFT_OUT` lists may be there and is not used.
+        config: the library's configuration; `model_type` is a key of `NAMES`.
+        tensors: the weights, as returned by `state_dict()` of the base model or of the model with its
+            language-model head. Those that `LEFT_OUT` lists are ignored.
 
     Returns:
         An `Encoder` (BERT, DistilBERT), a `LanguageModel` (GPT-2, Llama) or an `EncoderDecoder` (BART,
         Marian), in evaluation mode.
 
     Raises:
-        ValueError: a kind of model or a setting that ours does not have; or tensors that are missing, left
-            over, of another shape or not of floating point. The message names each.
+        ValueError: the model type or a setting is not supported; or tensors are missing, left over, of
+            another shape, or not of a floating-point type. The message names each.
     """
     if config.model_type not in BUILDERS:
-        raise ValueError(f"model_type={config.model_type!r}: known are {', '.join(BUILDERS)}")
+        raise ValueError(f"model_type={config.model_type!r} is not one of {', '.join(BUILDERS)}")
     model = BUILDERS[config.model_type](config)
     _copy(model, config, _by_bare_name(config, tensors))
     return model.eval()
@@ -51,24 +53,26 @@ def to_library(
     eos_token_id: int | None = None,
     pad_token_id: int | None = None,
 ) -> PreTrainedModel:
-    """Make the model of the Transformers library that computes what a model of ours computes.
+    """Return the library's equivalent of one of our models.
 
     Args:
-        model: an encoder of BERT's kind, or a language model of GPT-2's or Llama's.
-        bos_token_id: which id begins a text; our models do not know. None: no id does.
-        eos_token_id: which ends it: where `generate()` stops.
-        pad_token_id: which fills up the shorter sequences of a batch.
+        model: an encoder like BERT, or a language model like GPT-2 or Llama.
+        bos_token_id: the id that begins a text, which our models do not store; None: there is none.
+        eos_token_id: the id that ends a text, where `generate()` stops.
+        pad_token_id: the id for padding.
 
     Returns:
-        A `BertModel`, `GPT2LMHeadModel` or `LlamaForCausalLM` with copies of the weights, of the same type,
-        in evaluation mode. A `BertModel` comes without its pooler, which ours does not have.
+        A `BertModel`, `GPT2LMHeadModel` or `LlamaForCausalLM` with copies of the weights, in the same data
+        type and in evaluation mode. The `BertModel` has no pooler.
 
     Raises:
-        TypeError: another model.
-        ValueError: settings that the library's models do not have.
+        TypeError: it is another kind of model, or an id is not an integer.
+        ValueError: the library does not support a setting.
     """
     config = library_config(model)
-    config.bos_token_id, config.eos_token_id, config.pad_token_id = bos_token_id, eos_token_id, pad_token_id
+    token_ids = {"bos_token_id": bos_token_id, "eos_token_id": eos_token_id, "pad_token_id": pad_token_id}
+    for name, token_id in token_ids.items():
+        setattr(config, name, None if token_id is None else operator.index(token_id))
     options = {"add_pooling_layer": False} if config.model_type == "bert" else {}
     theirs = _CLASSES[config.model_type](config, **options).to(next(model.parameters()).dtype)
     tensors = _by_bare_name(config, theirs.state_dict())  # Views of their parameters.
@@ -83,7 +87,7 @@ def to_library(
 
 
 def _by_bare_name(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Take the prefix off the names; and older BERT files call a norm's weight gamma and its bias beta."""
+    """Remove the prefix from names, and rename gamma and beta, which older BERT files have in norms."""
     bare: dict[str, Tensor] = {}
     for full, tensor in tensors.items():
         name = full.removeprefix(PREFIXES[config.model_type])
@@ -91,13 +95,13 @@ def _by_bare_name(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> di
             name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
             name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
         if name in bare:
-            raise ValueError(f"two tensors for {name}: {full} is the second; leave one out")
+            raise ValueError(f"two tensors for {name}, the second is {full}: remove one of them")
         bare[name] = tensor
     return bare
 
 
 def _copy(model: nn.Module, config: PretrainedConfig, tensors: dict[str, Tensor]) -> None:
-    """Copy each tensor to its place in the model, and name all that do not fit."""
+    """Copy the tensors into the model, or raise a ValueError that names all problems."""
     tensors = _computed(model) | tensors
     used, problems = set(), []
     for ours, place, names in _places(model, config.model_type):
@@ -117,7 +121,7 @@ def _copy(model: nn.Module, config: PretrainedConfig, tensors: dict[str, Tensor]
             elif name == present[0]:
                 place.detach().copy_(changed)
             elif not torch.equal(place.detach(), changed.to(place)):
-                problems.append(f"tied, so they should be equal, and are not: {present[0]} and {name}")
+                problems.append(f"tied, so they should be equal, but are not: {present[0]} and {name}")
     problems += _other_sinusoids(model, config.model_type, tensors)
     known = LEFT_OUT[config.model_type]
     for name in tensors.keys() - used:
@@ -125,42 +129,46 @@ def _copy(model: nn.Module, config: PretrainedConfig, tensors: dict[str, Tensor]
             problems.append(f"left over: {name} {tuple(tensors[name].shape)}")
     if problems:
         raise ValueError(
-            f"these weights do not fit the {config.model_type} model that the configuration describes:\n  "
+            f"these weights do not match the configuration of the {config.model_type} model:\n  "
             + "\n  ".join(sorted(problems))
         )
 
 
 def _other_sinusoids(model: nn.Module, model_type: str, tensors: Mapping[str, Tensor]) -> list[str]:
-    """Name tables of positions that a file has and that are not the sinusoids which ours computes."""
-    if model_type != "marian":
+    """Return the problems of position tables that are not the sinusoids we compute."""
+    if model_type != "marian" or not isinstance(model, EncoderDecoder):
         return []
     problems = []
-    for side in ("encoder", "decoder"):
-        name, ours = f"{side}.embed_positions.weight", model.get_submodule(side).embedding.sinusoids
-        theirs = tensors.get(name, ours)
+    for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        name, ours = f"{side}.embed_positions.weight", stack.embedding.sinusoids
+        theirs = tensors.get(name)
+        if ours is None or theirs is None:
+            continue
         if theirs.shape != ours.shape:
             problems.append(f"misshapen: {name} {tuple(theirs.shape)}, where {tuple(ours.shape)} is needed")
-        elif not torch.allclose(theirs.to(ours), ours, atol=0.01):  # In half precision there are 3 digits.
-            problems.append(f"not sinusoidal, so that ours cannot have it: {name}")
+        elif not torch.allclose(theirs.to(ours), ours, atol=0.01):  # Half precision has 3 digits.
+            problems.append(f"not sinusoidal, so not supported: {name}")
     return problems
 
 
 def _computed(model: nn.Module) -> dict[str, Tensor]:
-    """Give what the library computes where a file does not have it."""
+    """Return the tensors that the library creates if a file does not have them."""
     if not isinstance(model, EncoderDecoder):
         return {}
-    return {"final_logits_bias": torch.zeros(1, model.decoder.config.vocab_size)}
+    return {"final_logits_bias": torch.zeros(1, model.head.projection.out_features)}
 
 
 def _places(model: nn.Module, model_type: str) -> Iterator[tuple[str, Tensor, list[str]]]:
-    """Go through all weights of the model: our name, where the tensor belongs, and the names it may have."""
+    """Yield all weights of the model: our name, the tensor to copy to, and the library's possible names."""
     names_of: dict[Tensor, list[str]] = {}  # Tied weights are one tensor with several names.
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names_of.setdefault(parameter, []).append(name)
     for parameter, ours in names_of.items():
         theirs = [_theirs(NAMES[model_type], name) for name in ours]
-        if len(theirs[0]) > 1:  # One tensor of ours, several of theirs: (query,) key and value.
-            attention = model.get_submodule(ours[0].rsplit(".", 2)[0])
+        if (
+            len(theirs[0]) > 1
+        ):  # One tensor of ours, several of theirs: query, key and value, or key and value.
+            attention: Any = model.get_submodule(ours[0].rsplit(".", 2)[0])  # Of ours, of either kind.
             rows = attention.num_key_value_heads * attention.head_dim
             parts = [parameter.size(0) - 2 * rows, rows, rows][-len(theirs[0]) :]
             for place, name in zip(parameter.split(parts), theirs[0], strict=True):
@@ -171,7 +179,7 @@ def _places(model: nn.Module, model_type: str) -> Iterator[tuple[str, Tensor, li
 
 
 def _theirs(names: Mapping[str, str | tuple[str, ...]], ours: str) -> list[str]:
-    """Translate the name of one of our tensors: a row for it alone, or the row of its module."""
+    """Return the library's names for one of our tensors, listed by itself or by its module."""
     layer = re.search(r"\.(\d+)\.", ours)
     general = re.sub(r"\.\d+\.", ".*.", ours)
     module, kind = general.rsplit(".", 1)
@@ -181,11 +189,11 @@ def _theirs(names: Mapping[str, str | tuple[str, ...]], ours: str) -> list[str]:
 
 
 def _in_our_form(model_type: str, name: str, tensor: Tensor) -> Tensor:
-    """Undo what the library keeps differently: a view of the same numbers."""
+    """Return a view of a tensor of the library in our layout."""
     if model_type == "gpt2" and name.startswith("h.") and tensor.ndim == 2:
-        return tensor.t()  # GPT-2's matrices are (inputs, outputs), those of nn.Linear (outputs, inputs).
+        return tensor.t()  # GPT-2's matrices are (inputs, outputs); nn.Linear has (outputs, inputs).
     if model_type == "bart" and name.endswith("embed_positions.weight") and tensor.ndim == 2:
-        return tensor[2:]  # BART counts positions from 2; the first two rows are never looked up.
+        return tensor[2:]  # BART counts positions from 2; the first two rows are not used.
     if name == "final_logits_bias":
         return tensor.squeeze(0)  # (1, vocab_size)
     return tensor

@@ -1,4 +1,4 @@
-"""Checkpoint folders: a configuration, and weights in one safetensors file or in several."""
+"""Checkpoint folders: a configuration, and weights in one or several safetensors files."""
 
 import json
 import os
@@ -22,18 +22,18 @@ _OWN_KINDS = {kind.__name__: kind for kind in (Encoder, Decoder, LanguageModel)}
 
 
 def load(folder: str | Path) -> nn.Module:
-    """Make the model of ours that a checkpoint folder holds, in float32 and evaluation mode.
+    """Load a model from a checkpoint folder, in float32 and evaluation mode.
 
     Args:
-        folder: one that `save` wrote; or one that the Transformers library's `save_pretrained` wrote, with
-            `config.json` and either `model.safetensors` or several files with an index. The folder that
-            `resources.checkpoint("encoder")` names is of the second kind.
+        folder: written by `save`, or by `save_pretrained` of the Transformers library, with `config.json` and
+            either `model.safetensors` or several files with an index. `resources.checkpoint("encoder")` is of
+            the second kind.
 
     Returns:
-        The model that was saved, or for a folder of the library as for `from_library`.
+        The saved model, or for a folder of the library its equivalent, as in `from_library`.
 
     Raises:
-        FileNotFoundError: there is no such folder, or a file is missing.
+        FileNotFoundError: the folder or a file does not exist.
         ValueError: a file is damaged, or as for `from_library`.
     """
     folder = Path(folder)
@@ -42,26 +42,25 @@ def load(folder: str | Path) -> nn.Module:
         return _load_own(folder, settings)
     if settings.get("model_type") not in BUILDERS:
         raise ValueError(
-            f"{folder / 'config.json'} has model_type={settings.get('model_type')!r}: known are "
+            f"{folder / 'config.json'} has model_type={settings.get('model_type')!r}, which is not one of "
             f"{', '.join(BUILDERS)}"
         )
     return from_library(AutoConfig.from_pretrained(folder), _read_tensors(folder))
 
 
 def save(model: Encoder | Decoder | LanguageModel | EncoderDecoder, folder: str | Path) -> None:
-    """Write a model of ours: its configuration, and its weights, tied ones once.
+    """Save the configuration and the weights of one of our models. Tied weights are written once.
 
-    The folder appears whole or not at all. The numbers keep their type: `save(model.half(), folder)` writes
-    16 bits each.
+    Writing is atomic. The data type is kept: `save(model.half(), folder)` writes 16 bits per number.
 
     Args:
         model: one of ours.
-        folder: must not be there yet.
+        folder: must not exist yet.
 
     Raises:
-        TypeError: another model.
-        FileExistsError: there is something at that place.
-        OSError: it cannot be written.
+        TypeError: it is not one of our models.
+        FileExistsError: the folder exists.
+        OSError: the folder cannot be written.
     """
     if isinstance(model, EncoderDecoder):
         settings = {
@@ -74,46 +73,54 @@ def save(model: Encoder | Decoder | LanguageModel | EncoderDecoder, folder: str 
     elif type(model).__name__ in _OWN_KINDS:
         settings = {"architecture": type(model).__name__, "config": asdict(model.config)}
     else:
-        raise TypeError(f"{type(model).__name__}: known are {', '.join(_OWN_KINDS)} and EncoderDecoder")
+        raise TypeError(f"{type(model).__name__} is not one of {', '.join(_OWN_KINDS)} and EncoderDecoder")
 
     def write(place: Path) -> None:
         (place / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         save_model(model, str(place / WEIGHTS))
 
-    whole_or_not_at_all(Path(folder), write)
+    write_atomically(Path(folder), write)
 
 
 def export(model: Encoder | LanguageModel, folder: str | Path, **token_ids: int | None) -> None:
-    """Write a model of ours as an ordinary checkpoint of the Transformers library.
+    """Save one of our models as a checkpoint of the Transformers library.
 
-    `AutoModel.from_pretrained(folder)` loads it, or `AutoModelForCausalLM` with the head, so that
-    `generate()` and pipelines work on it; the tokenizer is saved there separately. An encoder has no pooler:
-    where the library makes one, it is random. The folder appears whole or not at all.
+    `AutoModel.from_pretrained(folder)` loads it, or `AutoModelForCausalLM` for a language model, and
+    `generate()` and pipelines work on it; save the tokenizer there separately. An encoder has no pooler: if
+    the library creates one, it is random. Writing is atomic.
 
     Args:
-        model: an encoder of BERT's kind, or a language model of GPT-2's or Llama's.
-        folder: must not be there yet.
-        **token_ids: `bos_token_id`, `eos_token_id` (without it `generate()` does not stop by itself) and
-            `pad_token_id`, as for `to_library`.
+        model: an encoder like BERT, or a language model like GPT-2 or Llama.
+        folder: must not exist yet.
+        **token_ids: `bos_token_id`, `eos_token_id` (without it, `generate()` stops only at its maximum
+            length) and `pad_token_id`, as for `to_library`.
 
     Raises:
-        TypeError: another model.
-        ValueError: settings that the library's models do not have.
-        FileExistsError: there is something at that place.
-        OSError: it cannot be written.
+        TypeError: it is another kind of model, or an id is not an integer.
+        ValueError: the library does not support a setting.
+        FileExistsError: the folder exists.
+        OSError: the folder cannot be written.
     """
     theirs = to_library(model, **token_ids)
-    whole_or_not_at_all(Path(folder), theirs.save_pretrained)
+    write_atomically(Path(folder), theirs.save_pretrained)
 
 
-def whole_or_not_at_all(folder: Path, write: Callable[[Path], object]) -> None:
-    """Write into a folder beside the place, then move it there."""
+def write_atomically(folder: Path, write: Callable[[Path], object]) -> None:
+    """Write into a temporary folder, then rename it.
+
+    Args:
+        folder: must not exist yet.
+        write: writes into the folder that it is called with.
+
+    Raises:
+        FileExistsError: the folder exists.
+    """
     if folder.exists():
-        raise FileExistsError(f"{folder} is there already: name another folder, or remove it")
+        raise FileExistsError(f"{folder} exists already: choose another folder, or remove it")
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        partial.chmod(0o755)  # A temporary folder is its maker's alone.
+        partial.chmod(0o755)  # mkdtemp lets only the owner read it.
         write(partial)
         os.replace(partial, folder)
     finally:
@@ -129,35 +136,40 @@ def _load_own(folder: Path, settings: dict) -> nn.Module:
         elif kind in _OWN_KINDS:
             model = _OWN_KINDS[kind](Config(**settings["config"]))
         else:
-            raise ValueError(f"architecture={kind!r}: known are {', '.join(_OWN_KINDS)} and EncoderDecoder")
+            raise ValueError(
+                f"architecture={kind!r} is not one of {', '.join(_OWN_KINDS)} and EncoderDecoder"
+            )
     except (TypeError, KeyError, ValueError) as error:
-        raise ValueError(f"{folder / 'config.json'} describes no model of ours: {error}") from error
+        raise ValueError(f"{folder / 'config.json'} does not describe one of our models: {error}") from error
     if not (folder / WEIGHTS).is_file():
-        raise FileNotFoundError(f"{folder} has no {WEIGHTS}: is this a checkpoint's folder, and complete?")
+        raise FileNotFoundError(f"{folder} has no {WEIGHTS}: is it a complete checkpoint folder?")
     try:
         load_model(model, str(folder / WEIGHTS))
     except (SafetensorError, RuntimeError) as error:
-        raise ValueError(f"{folder / WEIGHTS} is damaged or of another model ({error})") from error
+        raise ValueError(f"{folder / WEIGHTS} is damaged or belongs to another model ({error})") from error
     return model.eval()
 
 
 def read_json(path: Path) -> dict:
-    """Read an object of a checkpoint's folder, and say what is wrong if there is none."""
+    """Read a JSON object from a checkpoint folder.
+
+    Raises:
+        FileNotFoundError: the folder or the file does not exist.
+        ValueError: the file does not contain a JSON object.
+    """
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            f"{path.parent} is not a folder; for a model of the Hub, name the folder that "
+            f"{path.parent} is not a folder; for a model on the Hub, pass the folder that "
             "huggingface_hub.snapshot_download returns"
         )
     if not path.is_file():
-        raise FileNotFoundError(
-            f"{path.parent} has no {path.name}: is this a checkpoint's folder, and complete?"
-        )
+        raise FileNotFoundError(f"{path.parent} has no {path.name}: is it a complete checkpoint folder?")
     try:
         content = json.loads(path.read_bytes())
     except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}): get the file again") from error
+        raise ValueError(f"{path} is damaged ({error}): download the file again") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} is damaged (a JSON object is needed): get the file again")
+        raise ValueError(f"{path} is damaged (it is not a JSON object): download the file again")
     return content
 
 
@@ -170,26 +182,26 @@ def _read_tensors(folder: Path) -> dict[str, Tensor]:
     for file in files:
         if not (folder / file).is_file():
             raise FileNotFoundError(
-                f"{folder} has no {file}. Weights in another format: load them with the library, and give "
-                "`from_library` the model's config and state_dict()"
+                f"{folder} has no {file}. For weights in another format: load them with the library, and "
+                "pass the model's config and state_dict() to `from_library`"
             )
         try:
             tensors |= load_file(folder / file)
         except SafetensorError as error:
-            raise ValueError(f"{folder / file} is damaged ({error}): get the file again") from error
+            raise ValueError(f"{folder / file} is damaged ({error}): download the file again") from error
     return tensors
 
 
 def _files_of(index: Path) -> list[str]:
-    """Name the files of an index: bare names, so that an index cannot lead out of its folder."""
+    """Return the files of an index. Only bare names are allowed, so that none is outside of its folder."""
     file_of = read_json(index).get("weight_map")
     if not isinstance(file_of, dict) or not file_of:
-        raise ValueError(f"{index} is damaged (it has no weight_map): get the file again")
+        raise ValueError(f"{index} is damaged (it has no weight_map): download the file again")
     for file in file_of.values():
         is_bare = isinstance(file, str) and Path(file).name == file and "\\" not in file
         if not is_bare or not file.endswith(".safetensors"):
             raise ValueError(
-                f"{index} names {file!r}: bare names of safetensors files in the same folder are needed; do "
-                "not trust this checkpoint"
+                f"{index} names {file!r}, but only bare names of safetensors files are allowed; do not trust "
+                "this checkpoint"
             )
     return sorted(set(file_of.values()))

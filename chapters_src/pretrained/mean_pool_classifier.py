@@ -1,8 +1,8 @@
-"""A classifier that the library loads: a pretrained body, the mean over the tokens, a linear head.
+"""A classifier with mean pooling, as a model of the Transformers library.
 
-The library's own classifiers of BERT's kind read the vector of `[CLS]`. This one is chapter 05's, as a model
-of the library: `save_pretrained` puts this file beside the weights, so that `pipeline` can load the folder
-where this package is missing, with `trust_remote_code=True`. So the file imports nothing of ours.
+It is the classifier of chapter 05. The library's own classifiers for BERT use the vector of `[CLS]`.
+`save_pretrained` copies this file to the weights, so that `pipeline` can load the folder without this
+package, with `trust_remote_code=True`. Therefore the file imports nothing from the package.
 """
 
 import torch
@@ -19,11 +19,11 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 
 class MeanPoolConfig(PretrainedConfig):
-    """What the body is, and the names of the classes (`id2label`, `label2id`).
+    """The configuration of the body, and the names of the classes (`id2label`, `label2id`).
 
     Args:
-        body: the configuration of the body, as its `to_dict()` gives it.
-        kwargs: what every configuration of the library takes.
+        body: the configuration of the body, as returned by its `to_dict()`.
+        kwargs: for `PretrainedConfig`.
     """
 
     model_type = "mean_pool_classifier"
@@ -34,10 +34,10 @@ class MeanPoolConfig(PretrainedConfig):
 
 
 class MeanPoolClassifier(PreTrainedModel):
-    """A body of the library, the mean over the tokens, and a linear head. Padding does not count.
+    """A model of the library, the mean over its tokens without padding, and a linear head.
 
     Args:
-        config: the body's configuration, and the classes.
+        config: the configuration of the body, and the classes.
     """
 
     config_class = MeanPoolConfig
@@ -54,16 +54,16 @@ class MeanPoolClassifier(PreTrainedModel):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor | None = None, **unused
     ) -> SequenceClassifierOutput:
-        """Give one row of logits for each text.
+        """Compute the logits of the classes for each text.
 
         Args:
             input_ids: (B, T).
             attention_mask: 1 for a token, 0 for padding, (B, T).
             labels: classes as integers from 0, (B,), or None.
-            unused: what tokenizers give and the mean does not need.
+            unused: other outputs of tokenizers.
 
         Returns:
-            `logits`, (B, num_classes), and `loss`, their mean cross-entropy in nats; None without labels.
+            `logits`, (B, num_classes), and `loss`, the mean cross-entropy in nats; None without labels.
         """
         states = self.body(input_ids, attention_mask).last_hidden_state
         is_token = attention_mask.bool().unsqueeze(-1)
@@ -75,7 +75,7 @@ class MeanPoolClassifier(PreTrainedModel):
 
 
 def register() -> None:
-    """Make the library know the classifier: here by its name, elsewhere by this file beside the weights."""
+    """Register the classifier with the library, so that it is found here by name and elsewhere by file."""
     AutoConfig.register(MeanPoolConfig.model_type, MeanPoolConfig, exist_ok=True)
     AutoModelForSequenceClassification.register(MeanPoolConfig, MeanPoolClassifier, exist_ok=True)
     MeanPoolConfig.register_for_auto_class()

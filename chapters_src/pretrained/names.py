@@ -1,4 +1,6 @@
-"""Where the Transformers library keeps what our modules keep: a table for each kind of model."""
+"""Names of our parameters and those of the Transformers library, for each model type."""
+
+from collections.abc import Mapping
 
 _BERT = {
     "embedding.tokens": "embeddings.word_embeddings",
@@ -101,10 +103,10 @@ _BART = {
     "head.projection.bias": "final_logits_bias",
 }
 
-# Our module -> the library's, whose `weight` and `bias` are meant; * stands for the number of a layer. Where
-# several names are given, one matrix of ours holds theirs one below the other: query, key and value, or key
-# and value. What a model does not have is not looked up.
-NAMES: dict[str, dict[str, str | tuple[str, ...]]] = {
+# Our module -> the library's module, for `weight` and `bias`; * stands for the number of a layer. Where there
+# are several names, our matrix stacks theirs: query, key and value, or key and value. Entries that a model
+# does not have are ignored.
+NAMES: dict[str, Mapping[str, str | tuple[str, ...]]] = {
     "bert": _BERT,
     "distilbert": _DISTILBERT,
     "gpt2": _GPT2,
@@ -113,7 +115,7 @@ NAMES: dict[str, dict[str, str | tuple[str, ...]]] = {
     "marian": _BART,
 }
 
-# The base model's name inside a model with a head; it may be there or not.
+# The base model's name inside a model with a head, which names may begin with.
 PREFIXES = {
     "bert": "bert.",
     "distilbert": "distilbert.",
@@ -123,16 +125,20 @@ PREFIXES = {
     "marian": "model.",
 }
 
-# Known, and left out on purpose.
+# Tensors of the library that ours do not need.
 LEFT_OUT = {
     "bert": (
-        "pooler.*",  # A layer over [CLS], trained to tell whether two sentences follow each other.
-        "cls.*",  # The heads of BERT's own training: masked tokens, next sentence.
+        "pooler.*",  # A layer on [CLS], trained to predict whether one sentence follows the other.
+        "cls.*",  # The heads of BERT's pretraining: masked tokens, next sentence.
         "embeddings.position_ids",  # 0, 1, 2, ...
     ),
-    "distilbert": ("vocab_*", "embeddings.position_ids"),  # The head of its own training: masked tokens.
+    "distilbert": ("vocab_*", "embeddings.position_ids"),  # The head of its pretraining: masked tokens.
     "gpt2": ("h.*.attn.bias", "h.*.attn.masked_bias"),  # The causal mask, in older files.
-    "llama": ("layers.*.self_attn.rotary_emb.inv_freq",),  # A function of the configuration.
-    "bart": ("encoder.version", "decoder.version", "shared.weight"),  # `shared` is used if it is shared.
+    "llama": ("layers.*.self_attn.rotary_emb.inv_freq",),  # Computed from the configuration.
+    "bart": (
+        "encoder.version",
+        "decoder.version",
+        "shared.weight",
+    ),  # `shared` is used if both stacks share it.
     "marian": ("shared.weight", "*.embed_positions.weight"),  # Sinusoids: compared with ours, not copied.
 }

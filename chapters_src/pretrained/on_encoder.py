@@ -1,9 +1,9 @@
-"""A decoder on top of a pretrained encoder, kept without the encoder's own weights.
+"""A new decoder on a pretrained encoder, saved without the encoder's own weights.
 
-Whoever has the encoder needs only what was trained beside it: the decoder, which reads and writes with the
-encoder's embedding, and low-rank updates of the encoder's matrices, if there are any. That is a few megabytes
-instead of ninety. Rothe, Narayan & Severyn (2020), https://aclanthology.org/2020.tacl-1.18/, compare ways to
-warm-start an encoder-decoder; the updates are those of LoRA, Hu et al. (2021),
+Only what was trained is saved: the decoder, which uses the encoder's embedding for input and output, and
+low-rank updates of the encoder's matrices, if any. This takes a few megabytes instead of ninety. Rothe,
+Narayan & Severyn (2020), https://aclanthology.org/2020.tacl-1.18/, compare ways to initialize an
+encoder-decoder from pretrained models; the low-rank updates are from LoRA, Hu et al. (2021),
 https://arxiv.org/abs/2106.09685. Chapter 14 trains a summarizer this way.
 """
 
@@ -18,14 +18,16 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from chapters_src.pretrained.folders import WEIGHTS, read_json, whole_or_not_at_all
+from chapters_src.pretrained.folders import WEIGHTS, read_json, write_atomically
 from chapters_src.transformer import Config, Encoder, EncoderDecoder
 
 _ARCHITECTURE = "EncoderDecoder on an encoder"
 
 
 class LowRankUpdate(nn.Module):
-    """A matrix plus the product of two narrow ones, one of which starts at 0: Hu et al. (2021), section 4.1.
+    """A matrix plus the product of two narrow ones, one of which is initialized to 0.
+
+    Hu et al. (2021), section 4.1.
 
     Args:
         matrix: the weight of a linear layer, (outputs, inputs).
@@ -44,20 +46,20 @@ class LowRankUpdate(nn.Module):
 
 
 def on_encoder(encoder: Encoder, decoder: Config, *, rank: int = 0, num_layers: int = 0) -> EncoderDecoder:
-    """Put a new decoder on a pretrained encoder. What the encoder brings is frozen.
+    """Return an encoder-decoder with a new decoder. The encoder's weights are copied and frozen.
 
     Args:
-        encoder: stays as it is; its weights are copied.
-        decoder: with cross-attention, of the encoder's width and vocabulary. It reads and writes with the
-            encoder's embedding of tokens, which is frozen too.
-        rank: of the trainable updates of the matrices in the encoder's layers; 0: there are none.
-        num_layers: how many of the encoder's layers are used, from the first; 0: all.
+        encoder: the pretrained encoder, which is not modified.
+        decoder: with cross-attention and the encoder's width and vocabulary. It uses the encoder's token
+            embedding, which is frozen, for input and output.
+        rank: of the trainable low-rank updates of the matrices in the encoder's layers; 0 for no updates.
+        num_layers: how many of the encoder's layers to use, from the first; 0 for all.
 
     Returns:
-        The model. The decoder, the bias of the head and the updates have `requires_grad`, and nothing else.
+        The model. Only the decoder, the bias of the head and the updates have `requires_grad`.
 
     Raises:
-        ValueError: rank or num_layers out of range, or the decoder does not fit the encoder.
+        ValueError: `rank` or `num_layers` is out of range, or the decoder does not match the encoder.
     """
     config = encoder.config
     if rank < 0 or not 0 <= num_layers <= config.num_layers:
@@ -72,7 +74,7 @@ def on_encoder(encoder: Encoder, decoder: Config, *, rank: int = 0, num_layers: 
     }
     model.encoder.load_state_dict(states)
     nn.init.zeros_(model.head.projection.bias)
-    model.encoder.requires_grad_(False)  # With the embedding, which the decoder and the head share.
+    model.encoder.requires_grad_(False)  # Including the embedding, which decoder and head share.
     for module in [*model.encoder.stack.layers.modules()] if rank else []:
         if isinstance(module, nn.Linear):
             parametrize.register_parametrization(module, "weight", LowRankUpdate(module.weight, rank))
@@ -80,18 +82,16 @@ def on_encoder(encoder: Encoder, decoder: Config, *, rank: int = 0, num_layers: 
 
 
 def save_on_encoder(model: EncoderDecoder, encoder: Encoder, folder: str | Path) -> None:
-    """Write what was trained beside an encoder, in 16 bits.
-
-    The folder appears whole or not at all.
+    """Save the trained parameters in 16 bits. Writing is atomic.
 
     Args:
-        model: as `on_encoder` made it, trained or not.
-        encoder: the one that it was made on.
-        folder: must not be there yet.
+        model: created by `on_encoder`, trained or not.
+        encoder: the encoder it was created with.
+        folder: must not exist yet.
 
     Raises:
-        FileExistsError: there is something at that place.
-        OSError: it cannot be written.
+        FileExistsError: the folder exists.
+        OSError: the folder cannot be written.
     """
     trained = {
         name: parameter.detach().half().contiguous().cpu()
@@ -111,38 +111,38 @@ def save_on_encoder(model: EncoderDecoder, encoder: Encoder, folder: str | Path)
         (place / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         save_file(trained, place / WEIGHTS)
 
-    whole_or_not_at_all(Path(folder), write)
+    write_atomically(Path(folder), write)
 
 
 def load_on_encoder(folder: str | Path, encoder: Encoder) -> EncoderDecoder:
-    """Make the model again from an encoder and what was trained beside it.
+    """Load a model that was saved by `save_on_encoder`.
 
     Args:
-        folder: one that `save_on_encoder` wrote.
-        encoder: the one that the model was trained on, as `load(resources.checkpoint("encoder"))` gives it.
+        folder: written by `save_on_encoder`.
+        encoder: the encoder that the model was trained with, such as `load(resources.checkpoint("encoder"))`.
 
     Returns:
-        The model, in float32 and evaluation mode, its updates added to the encoder's matrices: an ordinary
-        `EncoderDecoder`.
+        The model, in float32 and evaluation mode, as an ordinary `EncoderDecoder`: the updates are merged
+        into the encoder's matrices.
 
     Raises:
-        FileNotFoundError: there is no such folder, or a file is missing.
-        ValueError: the folder holds another kind of model or is damaged, or it is another encoder.
+        FileNotFoundError: the folder or a file does not exist.
+        ValueError: the folder contains another kind of model or is damaged, or the encoder is another one.
     """
     folder = Path(folder)
     settings = read_json(folder / "config.json")
     if settings.get("architecture") != _ARCHITECTURE:
         raise ValueError(
             f"{folder / 'config.json'} has architecture={settings.get('architecture')!r}, not "
-            f"{_ARCHITECTURE!r}: for another model there is `load`"
+            f"{_ARCHITECTURE!r}: load it with `load`"
         )
     if settings["encoder"] != fingerprint(encoder):
         raise ValueError(
-            f"{folder} was trained on another encoder: take the one that its card names, with embedded "
-            'resources load(resources.checkpoint("encoder"))'
+            f"{folder} was trained with another encoder: use the one that its card names; with embedded "
+            'resources that is load(resources.checkpoint("encoder"))'
         )
     if not (folder / WEIGHTS).is_file():
-        raise FileNotFoundError(f"{folder} has no {WEIGHTS}: is this a checkpoint's folder, and complete?")
+        raise FileNotFoundError(f"{folder} has no {WEIGHTS}: is it a complete checkpoint folder?")
     model = on_encoder(
         encoder, Config(**settings["decoder"]), rank=settings["rank"], num_layers=settings["num_layers"]
     )
@@ -150,10 +150,10 @@ def load_on_encoder(folder: str | Path, encoder: Encoder) -> EncoderDecoder:
         trained = load_file(folder / WEIGHTS)
         found = model.load_state_dict(trained, strict=False)
     except (SafetensorError, RuntimeError) as error:
-        raise ValueError(f"{folder / WEIGHTS} is damaged ({error}): get the file again") from error
+        raise ValueError(f"{folder / WEIGHTS} is damaged ({error}): download the file again") from error
     wanted = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     if found.unexpected_keys or wanted != trained.keys():
-        raise ValueError(f"{folder / WEIGHTS} is damaged: {sorted(wanted ^ trained.keys())[:3]} do not fit")
+        raise ValueError(f"{folder / WEIGHTS} is damaged: {sorted(wanted ^ trained.keys())[:3]} do not match")
     for module in [*model.modules()]:
         if parametrize.is_parametrized(module):
             parametrize.remove_parametrizations(module, "weight")
@@ -161,7 +161,7 @@ def load_on_encoder(folder: str | Path, encoder: Encoder) -> EncoderDecoder:
 
 
 def fingerprint(encoder: Encoder) -> str:
-    """Tell one encoder from another: the SHA-256 digest of its weights in float32, by name."""
+    """Return the SHA-256 digest of an encoder's weights in float32, sorted by name."""
     digest = hashlib.sha256()
     for name, value in sorted(encoder.state_dict().items()):
         digest.update(name.encode() + value.detach().float().cpu().contiguous().numpy().tobytes())

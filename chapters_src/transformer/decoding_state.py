@@ -12,12 +12,13 @@ import contextlib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from chapters_src.attention import KeyValueCache, Mask, causal_mask, padding_mask
+from chapters_src.transformer.layers import TransformerLayer
 from chapters_src.transformer.models import EncoderDecoder, LanguageModel
 
 Source = tuple[Tensor, Tensor | None]  # Ids and attention mask.
@@ -80,7 +81,10 @@ def start_decoding(
             f"max_new_tokens={max_new_tokens} after {longest} tokens: the context is limited to "
             f"{info.max_length} tokens; shorten the prompt, or generate fewer tokens"
         )
-    return info.state(model, prompt.long(), prompt_mask, prompt.size(1) + max_new_tokens, source)
+    capacity = prompt.size(1) + max_new_tokens
+    if isinstance(model, LanguageModel | EncoderDecoder):
+        return _OwnState(model, prompt.long(), prompt_mask, capacity, source)
+    return _LibraryState(model, prompt.long(), prompt_mask, capacity, source)
 
 
 class DecodingState(ABC):
@@ -238,17 +242,19 @@ class _OwnState(DecodingState):
     ) -> None:
         self._model = model
         stack, like = model.decoder.stack, model.decoder.embedding.tokens.weight
+        layers = cast(list[TransformerLayer], list(stack.layers))
         self._caches = [
             KeyValueCache(
                 len(ids), layer.attention.num_key_value_heads, capacity, layer.attention.head_dim, like
             )
-            for layer in stack.layers
+            for layer in layers
         ]
         self._memory: list[tuple[Tensor, Tensor]] | None = None  # Keys and values, for each layer.
         self._memory_mask: Tensor | None = None
-        if source is not None:
+        if source is not None and isinstance(model, EncoderDecoder):
             states = model.encode(*source).hidden_states
-            self._memory = [layer.cross_attention.keys_and_values(states) for layer in stack.layers]
+            crossing = [layer.cross_attention for layer in layers if layer.cross_attention is not None]
+            self._memory = [attention.keys_and_values(states) for attention in crossing]
             self._memory_mask = None if source[1] is None else padding_mask(source[1])
         all_positions = torch.arange(capacity, device=ids.device)[None]
         self._angles = stack.angles(all_positions, like.dtype)
@@ -314,7 +320,8 @@ class _LibraryState(DecodingState):
         capacity: int,
         source: Source | None,
     ) -> None:
-        self._model, self._cache = model, None
+        self._model = model
+        self._cache: Any = None  # Of the library; its class depends on the model.
         # Models without the argument have no positions (ALiBi), or compute them from the mask.
         self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
         self._encoded = self._source_mask = None
@@ -326,7 +333,7 @@ class _LibraryState(DecodingState):
     def _read(self, ids: Tensor) -> Tensor:
         end = self.length + ids.size(1)
         if self._encoded is not None:
-            inputs = {"decoder_input_ids": ids, "encoder_outputs": (self._encoded,)}
+            inputs: dict[str, Any] = {"decoder_input_ids": ids, "encoder_outputs": (self._encoded,)}
             inputs["attention_mask"] = self._source_mask
         else:
             inputs = {"input_ids": ids}
@@ -365,25 +372,31 @@ class _LibraryState(DecodingState):
 class _ModelInfo(NamedTuple):
     """What `start_decoding` needs to know about a model."""
 
-    state: type[_OwnState | _LibraryState]
     is_encoder_decoder: bool
     input_vocab_size: int  # Of the source, or of the prompt.
     vocab_size: int  # Of the output.
     max_length: int | None  # Of prompt or target together with the new tokens; None: unlimited.
 
 
-def _model_info(model: nn.Module) -> _ModelInfo:
+def _model_info(model: Any) -> _ModelInfo:
     if isinstance(model, LanguageModel | EncoderDecoder):
-        is_encoder_decoder = isinstance(model, EncoderDecoder)
-        source = model.encoder if is_encoder_decoder else model.decoder
-        sizes = [each.embedding.tokens.num_embeddings for each in (source, model.decoder)]
-        return _ModelInfo(_OwnState, is_encoder_decoder, *sizes, model.decoder.embedding.max_length)
+        reader = model.encoder if isinstance(model, EncoderDecoder) else model.decoder
+        return _ModelInfo(
+            is_encoder_decoder=isinstance(model, EncoderDecoder),
+            input_vocab_size=reader.embedding.tokens.num_embeddings,
+            vocab_size=model.decoder.embedding.tokens.num_embeddings,
+            max_length=model.decoder.embedding.max_length,
+        )
     if hasattr(model, "prepare_inputs_for_generation"):
-        sizes = [model.get_input_embeddings().num_embeddings, model.get_output_embeddings().out_features]
         limit = getattr(model.config, "max_position_embeddings", None)
         if limit is not None and limit < 1:  # XLNet's is -1: it has no limit.
             limit = None
-        return _ModelInfo(_LibraryState, model.config.is_encoder_decoder, *sizes, limit)
+        return _ModelInfo(
+            is_encoder_decoder=model.config.is_encoder_decoder,
+            input_vocab_size=model.get_input_embeddings().num_embeddings,
+            vocab_size=model.get_output_embeddings().out_features,
+            max_length=limit,
+        )
     raise TypeError(
         f"{type(model).__name__}: expected a LanguageModel, an EncoderDecoder, or a model of the "
         "Transformers library that can generate()"

@@ -68,7 +68,7 @@ class Embedding(nn.Module):
         self.positions = self.types = None
         if config.positions == "learned":
             self.positions = nn.Embedding(config.max_length, config.d_model)
-        self.register_buffer("sinusoids", _sinusoids(config), persistent=False)
+        self.register_buffer("sinusoids", _sinusoids(config, self.max_length), persistent=False)
         if config.num_token_types:
             self.types = nn.Embedding(config.num_token_types, config.d_model)
         self.norm = make_norm(config) if config.embedding_norm else nn.Identity()
@@ -127,8 +127,8 @@ class Embedding(nn.Module):
             )
 
 
-def _sinusoids(config: Config) -> Tensor | None:
+def _sinusoids(config: Config, max_length: int) -> Tensor | None:
     if not config.positions.startswith("sinusoidal"):
         return None
     concatenated = config.positions == "sinusoidal_concatenated"
-    return sinusoidal_positions(config.max_length, config.d_model, concatenated=concatenated)
+    return sinusoidal_positions(max_length, config.d_model, concatenated=concatenated)

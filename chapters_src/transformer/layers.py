@@ -8,6 +8,7 @@ Shapes: B sequences, T tokens, S tokens of the memory, D = d_model.
 import math
 from collections.abc import Sequence
 from types import EllipsisType
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from chapters_src.attention import CrossAttention, KeyValueCache, Mask, MultiHea
 from chapters_src.transformer.configuration import ACTIVATIONS, NORMS, Config
 
 Angles = tuple[Tensor, Tensor]
+_Attention = TypeVar("_Attention", MultiHeadAttention, CrossAttention)
 LayerMemory = Tensor | tuple[Tensor, Tensor]  # Hidden states, or the keys and values computed from them.
 
 
@@ -28,7 +30,7 @@ def make_norm(config: Config) -> nn.Module:
     return NORMS[config.norm](config.d_model, eps=config.norm_epsilon)
 
 
-def _make_attention(kind: type[MultiHeadAttention | CrossAttention], config: Config) -> nn.Module:
+def _make_attention(kind: type[_Attention], config: Config) -> _Attention:
     return kind(
         config.d_model,
         config.num_heads,

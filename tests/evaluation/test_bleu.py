@@ -83,7 +83,7 @@ def test_a_corpus_without_matches_scores_nothing():
 def test_what_cannot_be_compared_is_refused(score):
     with pytest.raises(ValueError, match="1 predictions and 2 references"):
         score(["a"], ["a", "b"])
-    with pytest.raises(TypeError, match="references is the one text"):
+    with pytest.raises(TypeError, match="references is a single text"):
         score(["a"], "a")
 
 

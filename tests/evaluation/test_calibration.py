@@ -27,10 +27,10 @@ def test_cross_entropies_of_huge_logits_are_finite():
     ("logits", "labels", "message"),
     [
         ([[1.0, 2.0]], [0, 1], "each row needs one label"),
-        ([[1.0, 2.0]], [2], "labels go from 2 to 2, but 2 classes"),
-        ([[1.0, 2.0]], [-100], "labels go from -100"),
+        ([[1.0, 2.0]], [2], "labels range from 2 to 2, but the labels of 2 classes"),
+        ([[1.0, 2.0]], [-100], "labels range from -100"),
         ([[1.0, 2.0]], [0.0], "integers from 0"),
-        ([1.0, 2.0], [0, 1], "need the shape"),
+        ([1.0, 2.0], [0, 1], "expected .N, num_classes."),
         (np.empty((0, 3)), np.empty(0, int), "not empty"),
         ([[1.0, 2.0], [1.0, math.nan]], [0, 1], "NaN or infinity in row 1"),
         ([[1.0, math.inf]], [0], "NaN or infinity in row 0"),
@@ -77,7 +77,7 @@ def test_a_model_that_says_what_it_knows_is_calibrated_and_a_sharper_one_is_not(
 @pytest.mark.parametrize(
     ("probabilities", "message"),
     [
-        ([[0.5, 0.6]], "row 0 adds up to 1.1"),
+        ([[0.5, 0.6]], "row 0 sums to 1.1"),
         ([[0.5, 0.5], [1.5, -0.5]], "smallest number is -0.5"),
         ([[2.0, -3.0]], "softmax"),
     ],

@@ -50,13 +50,13 @@ def test_scores_take_lists_tensors_and_series():
 @pytest.mark.parametrize(
     ("labels", "predictions", "message"),
     [
-        ([], [], "above 0"),
-        ([0, 1], [0], "need one shape"),
-        ([[0, 1]], [[0, 1]], "need one shape"),
+        ([], [], "not empty"),
+        ([0, 1], [0], "need the same shape"),
+        ([[0, 1]], [[0, 1]], "need the same shape"),
         ([0, 1], [0.2, 0.9], "predictions .float64. are not all classes"),
         ([0.0, math.nan], [0, 1], "labels .float64. are not all classes"),
         (["a", None], ["a", "b"], "labels .object. are not all classes"),
-        ([0, 1], ["0", "1"], "name classes one way"),
+        ([0, 1], ["0", "1"], "use the same type"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(score, labels, predictions, message):
@@ -84,13 +84,13 @@ def test_recall_with_ties_is_the_mean_over_all_orders(seed):
 @pytest.mark.parametrize(
     ("scores", "relevant", "k", "message"),
     [
-        ([1, 2], [True], 1, "need one shape"),
+        ([1, 2], [True], 1, "need the same shape"),
         ([], [], 1, "not empty"),
         ([1, math.nan], [True, False], 1, "NaN"),
         ([1, 2], [1, 0], 1, "needs booleans"),
-        ([[1, 2], [1, 2]], [[True, False], [False, False]], 1, "nothing is relevant"),
-        ([1, 2], [True, False], 0, "k=0 is not from 1"),
-        ([1, 2], [True, False], 3, "k=3 is not from 1 to the number of items, 2"),
+        ([[1, 2], [1, 2]], [[True, False], [False, False]], 1, "without relevant items"),
+        ([1, 2], [True, False], 0, "k=0 has to be from 1"),
+        ([1, 2], [True, False], 3, "k=3 has to be from 1 to the number of items, 2"),
     ],
 )
 def test_recall_of_nothing_is_refused(scores, relevant, k, message):

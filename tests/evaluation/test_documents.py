@@ -80,7 +80,7 @@ def test_bad_windows(length, stride, batch_size):
 
 
 def test_bad_texts():
-    with pytest.raises(ValueError, match="1 texts without a byte"):
+    with pytest.raises(ValueError, match="1 texts have no bytes"):
         bits_per_byte([[-1.0]], [""])
     with pytest.raises(ValueError, match="zip"):
         bits_per_byte([[-1.0]], ["a", "b"])

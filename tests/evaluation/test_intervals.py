@@ -105,7 +105,7 @@ def test_what_cannot_be_resampled_is_refused(arrays, options, message):
 
 def test_a_metric_that_is_not_always_a_number_is_refused():
     for values in ([0, 0, 1], [0, 0]):
-        with pytest.raises(ValueError, match="metric gave NaN"):
+        with pytest.raises(ValueError, match="metric returned NaN"):
             bootstrap_interval(lambda x: math.nan if x.sum() == 0 else 1.0, np.array(values), num_samples=200)
 
 

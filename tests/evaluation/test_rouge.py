@@ -151,10 +151,10 @@ def test_three_thousand_pairs_take_seconds():
         ([], [], ValueError, "0 predictions and 0 references"),
         (["a"], ["a", "b"], ValueError, "1 predictions and 2 references"),
         (["a", "b"], [["a"], []], ValueError, "prediction 1 has no reference"),
-        ("a text", ["a text"], TypeError, "predictions is the one text 'a text'"),
-        (["a text"], "a text", TypeError, "references is the one text 'a text'"),
-        ([[1, 2]], ["a"], TypeError, r"row 0 holds \[1, 2\], which is no text: decode"),
-        (["a"], [["a", None]], TypeError, "row 0 holds None"),
+        ("a text", ["a text"], TypeError, "predictions is a single text, 'a text'"),
+        (["a text"], "a text", TypeError, "references is a single text, 'a text'"),
+        ([[1, 2]], ["a"], TypeError, r"row 0 contains \[1, 2\], which is not a text: decode"),
+        (["a"], [["a", None]], TypeError, "row 0 contains None"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(predictions, references, error, message):

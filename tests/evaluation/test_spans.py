@@ -29,5 +29,7 @@ def test_nothing_found_and_nothing_there():
 
 @pytest.mark.parametrize(("true", "found"), [([], []), ([[(0, 1)]], []), ([[]], [[], []])])
 def test_what_cannot_be_scored(true, found):
-    with pytest.raises(ValueError, match=f"^{len(true)} texts with true spans and {len(found)} with found"):
+    with pytest.raises(
+        ValueError, match=f"^true spans of {len(true)} texts and predicted spans of {len(found)}"
+    ):
         span_scores(true, found)
