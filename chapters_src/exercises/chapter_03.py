@@ -3,8 +3,16 @@
 import random
 from collections.abc import Callable, Sequence
 
-from chapters_src.exercises.checking import Wrong, as_function, as_ids, as_number, exercise, is_missing, show
-from chapters_src.exercises.checking import Missing
+from chapters_src.exercises.checking import (
+    Missing,
+    Wrong,
+    as_function,
+    as_ids,
+    as_number,
+    exercise,
+    is_missing,
+    show,
+)
 from chapters_src.tokenization import BytePairTokenizer, UnigramTokenizer, WordPieceTokenizer
 from chapters_src.tokenization.byte_pair import BYTE_OF
 
@@ -32,7 +40,7 @@ def count_without_merges(num_tokens: object) -> str:
     expected = len(tokenizer.encode("über"))
     if count < expected:
         raise Wrong(
-            f"{show(count)} is too few: without merges nothing is put together. What is the alphabet?"
+            f"{show(count)} is too few: without merges, nothing is put together. What is the alphabet?"
         )
     if count > expected:
         raise Wrong(f"{show(count)} is too many: no token is added, and no unit of the alphabet takes two.")
@@ -89,15 +97,11 @@ def characters_per_token(
             f"`spaces_only` has {spaces_only.get_vocab_size():,} pieces and `bpe` {len(bpe):,}: "
             "a larger vocabulary packs more, whatever the algorithm."
         )
-    tokens = {"BPE, split at spaces only": lambda text: spaces_only.encode(text).tokens}
-    for name, tokenize in tokens.items():
-        _check_packed(packed, name, tokenize, held_out)
+    _check_packed(packed, "BPE, split at spaces only", lambda text: spaces_only.encode(text).ids, held_out)
     return "Compare the gap between the two BPEs with the gap between BPE and Unigram."
 
 
-def _check_packed(
-    packed: dict, name: str, tokenize: Callable[[str], Sequence[str]], texts: Sequence[str]
-) -> None:
+def _check_packed(packed: dict, name: str, tokenize: Callable[[str], Sequence], texts: Sequence[str]) -> None:
     """Compare a number of characters per token, which may be rounded to two decimals."""
     found, label = as_number(packed.get(name), f"packed[{name!r}]"), f"packed[{name!r}] is"
     counts = [len(tokenize(text)) for text in texts]
@@ -118,7 +122,7 @@ def _check_packed(
         )
     if equals(sum(len(text.encode()) for text in texts) / sum(counts)):
         raise Wrong(f"{label} bytes per token; the exercise asks for characters.")
-    if equals(len(texts) and sum(counts) / len(texts)):
+    if equals(sum(counts) / len(texts)):
         raise Wrong(f"{label} tokens per paragraph; the exercise asks for characters per token.")
     size = "too large" if found > expected else "too small"
     raise Wrong(f"{label} {show(found)}, which is {size}. Divide all characters of `held_out` by all tokens.")
@@ -130,12 +134,10 @@ def years_of_one_token(whole_years: object, *, wordpiece: WordPieceTokenizer) ->
     if is_missing(whole_years):
         raise Missing("`whole_years`")
     if isinstance(whole_years, str | int | float) or not hasattr(whole_years, "__iter__"):
-        raise Wrong(f"wanted a list of years, for example [1990, 1991], not {show(whole_years)}.")
+        raise Wrong(f"Wanted a list of years, for example [1990, 1991], not {show(whole_years)}.")
     found = {int(year) for year in whole_years}
     if not found:
-        raise Wrong(
-            "Not a single year? The tokens [CLS] and [SEP], where they are added, are not the year's."
-        )
+        raise Wrong("Not a single year? Tokens like [CLS] and [SEP], where they are added, do not count.")
     if outside := found - set(YEARS):
         raise Wrong(f"{min(outside)} is in your list, and not among the years {YEARS[0]} to {YEARS[-1]}.")
     num_pieces = {year: len(wordpiece.tokenize(str(year))) for year in YEARS}
@@ -163,7 +165,7 @@ def drop_merges(encode_with_dropout: object) -> str:
         return tuple(found)
 
     _check_the_ends(pieces)
-    if pieces("training", MERGES, 0.5, _Replayed(0)) != pieces("training", MERGES, 0.5, _Replayed(0)):
+    if pieces("training", MERGES, 0.5, random.Random(0)) != pieces("training", MERGES, 0.5, random.Random(0)):
         raise Wrong("Two generators in the same state give different pieces: draw from `generator` alone.")
     generator = random.Random(0)
     rate, num_calls = 0.3, 1_000
@@ -174,13 +176,13 @@ def drop_merges(encode_with_dropout: object) -> str:
         share = sum(skipped) / num_calls
         if abs(share - rate) > 0.08:  # more than five standard errors
             raise Wrong(
-                f"of {num_calls:,} calls with two merges and a rate of {rate}, {share:.0%} skip the {which} "
+                f"Of {num_calls:,} calls with two merges and a rate of {rate}, {share:.0%} skip the {which} "
                 f"merge. It should be skipped about as often as the rate says, whatever became of the other."
             )
     together = sum(map(all, zip(first, second, strict=True))) / num_calls
     if abs(together - rate**2) > 0.06:
         raise Wrong(
-            f"each of two merges is skipped as often as the rate of {rate} says, but {together:.0%} of the "
+            f"Each of two merges is skipped as often as the rate of {rate} says, but {together:.0%} of the "
             "calls skip both. If each had a draw of its own, fewer or more would."
         )
     again = {pieces("abab", both, 0.5, generator) for _ in range(50)}
@@ -189,23 +191,19 @@ def drop_merges(encode_with_dropout: object) -> str:
     return "Every segmentation spells the word, and rate 0 gives the usual one."
 
 
-class _Replayed(random.Random):
-    """A generator that is shown in a hint by what makes it: its seed."""
-
-
 def _check_the_ends(pieces: Callable[..., tuple[str, ...]]) -> None:
     """Compare with all merges where none is skipped, and with characters where all are."""
     for word in WORDS:
         found, all_merged = pieces(word, MERGES, 0.0, random.Random(0)), _replay(word, MERGES)
         if found != all_merged and found == tuple(word):
-            raise Wrong(f"with a rate of 0, {word!r} stays characters: at this rate no merge may be skipped.")
+            raise Wrong(f"With a rate of 0, {word!r} stays characters: at this rate no merge may be skipped.")
         if found != all_merged:
             raise Wrong(
-                f"with a rate of 0, {word!r} becomes {show(found)}, not what `encode_word` makes of it."
+                f"With a rate of 0, {word!r} becomes {show(found)}, not what `encode_word` makes of it."
             )
         found = pieces(word, MERGES, 1.0, random.Random(0))
         if found != tuple(word):
-            raise Wrong(f"with a rate of 1, {word!r} becomes {show(found)}: some merge was not skipped.")
+            raise Wrong(f"With a rate of 1, {word!r} becomes {show(found)}: some merge was not skipped.")
 
 
 def _replay(word: str, merges: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def judge(number: str, *answers: object, **given: object) -> Verdict:
     try:
         inspect.signature(known.check).bind(*answers, **given)
     except TypeError:
-        return Verdict("misused", f"the call is {known.usage()}")
+        return Verdict("misused", f"The call is {known.usage()}")
     try:
         with _untouched():
             remark = known.check(*answers, **given)
@@ -117,7 +117,7 @@ def judge(number: str, *answers: object, **given: object) -> Verdict:
     except (Exception, SystemExit) as error:  # An object that is not what it seems to be.
         return Verdict(
             "misused",
-            f"this could not be checked ({_describe(error)}). Is each argument what its name says? The call "
+            f"This could not be checked ({_describe(error)}). Is each argument what its name says? The call "
             f"is {known.usage()}",
         )
     return Verdict("right", remark or "")
@@ -125,7 +125,7 @@ def judge(number: str, *answers: object, **given: object) -> Verdict:
 
 def _missing(name: str, answers: tuple[object, ...]) -> Verdict:
     if all(map(is_missing, answers)):
-        return Verdict("missing", "nothing to check yet.")
+        return Verdict("missing", "nothing to check yet")
     before = "" if is_missing(answers[0]) else " What comes before it is right."
     return Verdict("missing", f"{name} is still missing.{before}")
 
@@ -144,7 +144,7 @@ def find(number: str) -> _Exercise:
     """
     if not isinstance(number, str) or not re.fullmatch(r"\d{1,2}\.\d{1,2}", number):
         raise LookupError(
-            f'an exercise is named by its number in quotes, as in check("3.1", answer), not by {show(number)}'
+            f'Exercises are named by their number in quotes, as in check("3.1", answer), not {show(number)}.'
         )
     chapter = int(number.split(".")[0])
     module = f"{__package__}.chapter_{chapter:02}"
@@ -153,10 +153,10 @@ def find(number: str) -> _Exercise:
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
-        raise LookupError(f"chapter {chapter} has no checks") from None
+        raise LookupError(f"Chapter {chapter} has no checks.") from None
     if number not in _CHECKS:
         there = [name for name in _CHECKS if int(name.split(".")[0]) == chapter]
-        raise LookupError(f"there is no such exercise; chapter {chapter} has {', '.join(there)}")
+        raise LookupError(f"There is no such exercise. Chapter {chapter} has {', '.join(there)}.")
     return _CHECKS[number]
 
 
@@ -202,12 +202,13 @@ def is_missing(answer: object) -> bool:
     return all(step.opname in _EMPTY for step in steps) and consts == [None]
 
 
-def as_function(answer: object, usage: str) -> "Asked":
+def as_function(answer: object, usage: str, *, may_give_none: bool = False) -> "Asked":
     """Take an answer that has to be a function.
 
     Args:
         answer: the reader's.
         usage: its name and parameters, such as "likeness(a, b)".
+        may_give_none: None is a result like others, not a forgotten `return`.
 
     Returns:
         The function, to be called with inputs of the check.
@@ -222,7 +223,7 @@ def as_function(answer: object, usage: str) -> "Asked":
         raise Wrong(
             f"wanted a function, {usage}, not {show(answer)}. Is it called already? Leave out the ()."
         )
-    return Asked(answer)
+    return Asked(answer, may_give_none)
 
 
 def as_number(answer: object, name: str) -> float:
@@ -271,10 +272,11 @@ class Asked:
 
     Args:
         answer: the function.
+        may_give_none: as for `as_function`.
     """
 
-    def __init__(self, answer: Callable) -> None:
-        self._function = answer
+    def __init__(self, answer: Callable, may_give_none: bool = False) -> None:
+        self._function, self._may_give_none = answer, may_give_none
         name = getattr(answer, "__name__", "")
         self.name = name if name.isidentifier() else "your function"  # A lambda's is "<lambda>".
 
@@ -288,7 +290,7 @@ class Asked:
             What it returns.
 
         Raises:
-            Wrong: it changes one of its arguments.
+            Wrong: it changes one of its arguments, or gives None where a result is wanted.
         """
         copies = [copy.deepcopy(each) if _is_plain(each) else each for each in inputs]
         try:
@@ -299,6 +301,8 @@ class Asked:
             raise Wrong(
                 f"{self.called(*inputs)} changes its argument. Whoever calls it still needs that one."
             )
+        if result is None and not self._may_give_none:
+            raise Wrong(f"{self.called(*inputs)} gives None. Does it end with a `return`?")
         return result
 
     def called(self, *inputs: object) -> str:
