@@ -87,7 +87,7 @@ def _log_probabilities(next_word: Asked) -> dict[Ids, list[float]]:
             if not torch.allclose(row, other, atol=1e-5):
                 raise Wrong(
                     f"{next_word.called([ids])} is right for one beginning, but among "
-                    f"{len(beginnings)} of them the row of {ids} is another. Is there a row for each, in order?"
+                    f"{len(beginnings)} of them the row of {ids} is another. Is each row in its place?"
                 )
     return found
 
@@ -259,7 +259,7 @@ def _truth(fires: Asked, ids: list[int]) -> bool:
 
 
 @exercise("13.6")
-def minimum_bayes_risk(likeness: object, agreed: object) -> str:
+def minimum_bayes_risk(likeness: object, most_agreed: object) -> str:
     """Compare with counts, and with the sums of likenesses."""
     ask = as_function(likeness, "likeness(a, b)")
     for a, b in (
@@ -272,7 +272,7 @@ def minimum_bayes_risk(likeness: object, agreed: object) -> str:
         found, expected = as_number(ask(a, b), ask.called(a, b)), _likeness(a, b)
         if not math.isclose(found, expected, abs_tol=1e-6):
             raise Wrong(f"{ask.called(a, b)} gives {show(found)}. {_about(found, expected, a, b)}")
-    choose = as_function(agreed, "agreed(drawn)")
+    choose = as_function(most_agreed, "most_agreed(drawn)")
     for drawn in (
         [[1, 2, 3], [1, 2, 4], [7, 8, 9], [1, 2, 5]],
         [[5, 6, 7, 8], [1, 2, 3, 4, 9], [1, 2, 3, 4], [1, 2, 3, 5]],
