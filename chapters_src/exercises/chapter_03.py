@@ -56,15 +56,15 @@ def encode_what_a_user_typed(encode_user_text: object, *, bpe: BytePairTokenizer
         call = encode.called(text)
         found = as_ids(encode(text), call)
         if special_ids & set(found):
-            raise Wrong(f"{call} has the id of a special token in it: who types it can end the text.")
+            raise Wrong(f"{call} contains the id of a special token: whoever types it can end the text.")
         if found and not 0 <= min(found) <= max(found) < len(bpe):
             raise Wrong(f"{call} gives ids that the chapter's tokenizer does not have.")
         if (read := bpe.decode(found)) != text:
             raise Wrong(f"{call} does not keep what was typed: its ids read {show(read)}.")
         if found != bpe.encode(text):
             raise Wrong(
-                f"{call} is safe and keeps the text, but cuts it differently from the way all other texts "
-                f"are cut: {len(found)} tokens instead of {len(bpe.encode(text))}."
+                f"{call} is safe and keeps the text, but splits it differently from all other texts:"
+                f" {len(found)} tokens instead of {len(bpe.encode(text))}."
             )
     return "No text that a user types gives the id of a special token, and each comes back as it was."
 
@@ -145,8 +145,10 @@ def years_of_one_token(whole_years: object, *, wordpiece: WordPieceTokenizer) ->
     if split:
         raise Wrong(f"{split[-1]} is in your list, and it becomes {num_pieces[split[-1]]} tokens.")
     if missing := [year for year in YEARS if num_pieces[year] == 1 and year not in found]:
-        few = "One year is" if len(missing) == 1 else "Several years are"
-        raise Wrong(f"All years in your list are one token. {few} missing that also are.")
+        some = "another year" if len(missing) == 1 else "other years"
+        raise Wrong(
+            f"Every year in your list is one token, but so {'is' if len(missing) == 1 else 'are'} {some}."
+        )
     return "Now look at the pieces of 20260115: how many digits does each have?"
 
 
@@ -183,7 +185,7 @@ def drop_merges(encode_with_dropout: object) -> str:
     if abs(together - rate**2) > 0.06:
         raise Wrong(
             f"Each of two merges is skipped as often as the rate of {rate} says, but {together:.0%} of the "
-            "calls skip both. If each had a draw of its own, fewer or more would."
+            "calls skip both. Does each get a draw of its own?"
         )
     again = {pieces("abab", both, 0.5, generator) for _ in range(50)}
     if {("ab", "a", "b"), ("a", "b", "ab")} & again:
@@ -241,7 +243,8 @@ def tokenizer_for_code(
     for name, texts in {"training_code": training_code, "held_out_code": held_out_code}.items():
         if is_missing(texts):
             raise Missing(f"`{name}`")
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        is_list = isinstance(texts, list | tuple) and len(texts) > 0
+        if not is_list or not all(isinstance(text, str) for text in texts):
             raise Wrong(f"`{name}` has to be a list of texts, each the source code of a module.")
     if shared := {text for text in training_code if text.strip()} & set(held_out_code):
         raise Wrong(

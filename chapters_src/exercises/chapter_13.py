@@ -39,7 +39,9 @@ def temperature_for_a_ratio(temperature: object) -> str:
         if not math.isclose(log_ratio, math.log(9), rel_tol=1e-3):
             more = "less" if log_ratio < math.log(9) else "more"
             ratio = f"{math.exp(log_ratio):.3g}" if log_ratio < 20 else f"e to the power {log_ratio:.3g}"
-            raise Wrong(f"At {show(found)} it is {ratio} times as probable as the second, {more} than asked.")
+            raise Wrong(
+                f"At {show(found)} the first is {ratio} times as probable as the second, {more} than asked."
+            )
     return "It is the same whatever the other tokens are."
 
 
@@ -122,7 +124,7 @@ def draft_that_copies(copying: object, *, vocab_size: int) -> str:
         proposed = _proposed(draft, ids, vocab_size)
         followed = {z for *xy, z in zip(ids, ids[1:], ids[2:], strict=False) if xy == ids[-2:]}
         if proposed is None:
-            raise Wrong(f"{draft.called(ids)} gives None, but {ids[-2:]} stands earlier in these ids.")
+            raise Wrong(f"{draft.called(ids)} gives None, but {ids[-2:]} occurs earlier in these ids.")
         if proposed not in followed:
             own = " That is the end of the pair, not what comes after it." * (proposed == ids[-1])
             raise Wrong(
@@ -131,13 +133,13 @@ def draft_that_copies(copying: object, *, vocab_size: int) -> str:
     for ids, why in (
         (
             [a, b, c, d, b],
-            f"ends with {[d, b]}, which does not stand earlier: {b} alone is one token, not two",
+            f"{[d, b]} does not occur earlier, only {b} does",
         ),
-        ([a, b], f"has {[a, b]} only at its end"),
-        ([a], "has one token"),
+        ([a, b], f"{[a, b]} occurs only at the end"),
+        ([a], "there is only one token"),
     ):
         if (proposed := _proposed(draft, ids, vocab_size)) is not None:
-            raise Wrong(f"{draft.called(ids)} proposes {proposed}, but this text {why}. Then wanted is None.")
+            raise Wrong(f"{draft.called(ids)} proposes {proposed}, but {why}. Return None then.")
     return "It proposes what came next before. Its rate of acceptance is for you to measure and explain."
 
 
@@ -165,19 +167,17 @@ def best_of_draws(best_of: object) -> str:
         inputs = (model, prompts, heat, num_draws, num_tokens, torch.Generator().manual_seed(0))
         return _ids_of_best(search(*inputs), search.called(*inputs), model, prompts, num_tokens)
 
-    many = run(1.0, 400, 2)
-    if many != run(1.0, 400, 2):
+    if run(1.0, 2, 4) != run(1.0, 2, 4):
         raise Wrong("Two generators in the same state give different texts: draw from `generator` alone.")
-    for ids, prompt in zip(many, prompts, strict=True):
+    for ids, prompt in zip(run(1.0, 400, 2), prompts, strict=True):
         texts = list(product(range(TINY_VOCABULARY), repeat=2))
         scored = decoding.sequence_log_probability(model, [prompt] * len(texts), texts)
         totals = {text: each.log_probability for text, each in zip(texts, scored, strict=True)}
         if totals[ids] < max(totals.values()) - 1e-3:
             rank = sorted(totals.values(), reverse=True).index(totals[ids]) + 1
-            place = "the least probable" if rank == len(texts) else f"number {rank} by probability"
             raise Wrong(
-                f"400 draws of two tokens after {prompt}, from a model with {len(texts)} such texts, hardly "
-                f"miss the most probable; yours is {place}."
+                f"Of 400 draws of two tokens after {prompt}, from a model with only {len(texts)} such texts, "
+                f"one is almost surely the most probable text. Yours is number {rank} of the {len(texts)}."
             )
     greedy = [each.ids for each in decoding.greedy(model, prompts, max_new_tokens=4)]
     cold, hot = run(0.02, 1, 4), run(50.0, 1, 4)
@@ -186,9 +186,7 @@ def best_of_draws(best_of: object) -> str:
             "One draw at temperature 50 gives the greedy text, one at 0.02 does not: it acts upside down."
         )
     if cold != greedy:
-        raise Wrong(
-            "One draw at temperature 0.02 is hardly ever another text than the greedy one, and yours is."
-        )
+        raise Wrong("One draw at temperature 0.02 is almost surely the greedy text, and yours is not.")
     return "It gives the most probable of the draws, measured by the model itself. Now compare it with beams."
 
 
@@ -275,10 +273,12 @@ def minimum_bayes_risk(likeness: object, most_agreed: object) -> str:
     choose = as_function(most_agreed, "most_agreed(drawn)")
     for drawn in (
         [[1, 2, 3], [1, 2, 4], [7, 8, 9], [1, 2, 5]],
-        [[5, 6, 7, 8], [1, 2, 3, 4, 9], [1, 2, 3, 4], [1, 2, 3, 5]],
+        [[1, 2, 3, 5], [6, 7, 8], [1, 2, 3, 4, 9], [1, 2, 3, 4]],
     ):
         _check_choice(choose, drawn)
-    return "The most agreed text is found. Whether it is nearer to real ones is for you to measure."
+    return (
+        "Both do what they should. Whether the chosen text is closer to the real one is for you to measure."
+    )
 
 
 def _likeness(a: Sequence[int], b: Sequence[int]) -> float:

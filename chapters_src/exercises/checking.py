@@ -22,11 +22,13 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 _CHECKS: dict[str, "_Exercise"] = {}
 _WIDTH = 84  # characters of a printed line
+_LONGEST = 160  # characters of a value that is shown
 _AS_WRITTEN = {"break_long_words": False, "break_on_hyphens": False}
 _NOT_THE_READERS = tuple(
     [str(Path(__file__).parents[1]), "<frozen"]
@@ -109,7 +111,9 @@ def judge(number: str, *answers: object, **given: object) -> Verdict:
         with _untouched():
             remark = known.check(*answers, **given)
     except Missing as missing:
-        return _missing(str(missing), answers)
+        if all(map(is_missing, answers)):
+            return Verdict("missing", "nothing to check yet")
+        return Verdict("missing", f"{missing} is still missing. Nothing is wrong so far.")
     except _Raised as raised:
         return Verdict("raised", str(raised), raised.code)
     except Wrong as wrong:
@@ -121,13 +125,6 @@ def judge(number: str, *answers: object, **given: object) -> Verdict:
             f"is {known.usage()}",
         )
     return Verdict("right", remark or "")
-
-
-def _missing(name: str, answers: tuple[object, ...]) -> Verdict:
-    if all(map(is_missing, answers)):
-        return Verdict("missing", "nothing to check yet")
-    before = "" if is_missing(answers[0]) else " What comes before it is right."
-    return Verdict("missing", f"{name} is still missing.{before}")
 
 
 def find(number: str) -> _Exercise:
@@ -220,9 +217,7 @@ def as_function(answer: object, usage: str, *, may_give_none: bool = False) -> "
     if is_missing(answer):
         raise Missing(f"`{usage.split('(')[0]}`")
     if not callable(answer):
-        raise Wrong(
-            f"wanted a function, {usage}, not {show(answer)}. Is it called already? Leave out the ()."
-        )
+        raise Wrong(f"Wanted a function, {usage}, not {show(answer)}. Pass it without calling it.")
     return Asked(answer, may_give_none)
 
 
@@ -243,7 +238,7 @@ def as_number(answer: object, name: str) -> float:
     if is_missing(answer):
         raise Missing(f"`{name}`")
     plain = answer.item() if getattr(answer, "shape", None) == () else answer
-    if isinstance(plain, bool) or not hasattr(plain, "__float__") or math.isnan(float(plain)):
+    if isinstance(plain, bool) or not isinstance(plain, Real) or math.isnan(plain):
         raise Wrong(f"`{name}` has to be a number, not {show(answer)}.")
     return float(plain)
 
@@ -298,9 +293,7 @@ class Asked:
         except (Exception, SystemExit) as error:
             raise _Raised(f"{self.called(*inputs)} raised {_describe(error)}", _line(error)) from None
         if any(_is_plain(before) and before != after for before, after in zip(inputs, copies, strict=True)):
-            raise Wrong(
-                f"{self.called(*inputs)} changes its argument. Whoever calls it still needs that one."
-            )
+            raise Wrong(f"{self.called(*inputs)} changes its argument, which the caller still needs.")
         if result is None and not self._may_give_none:
             raise Wrong(f"{self.called(*inputs)} gives None. Does it end with a `return`?")
         return result
@@ -327,7 +320,8 @@ def show(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list | tuple | set | frozenset | dict | str | int | range) or value is None:
-        return _SHORT.repr(value)
+        text = _SHORT.repr(value)
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
     if inspect.isroutine(value):
         return f"the function {value.__name__}"
     return _article(type(value).__name__)
