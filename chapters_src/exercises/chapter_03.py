@@ -124,6 +124,8 @@ def _check_packed(packed: dict, name: str, tokenize: Callable[[str], Sequence], 
         raise Wrong(f"{label} bytes per token; the exercise asks for characters.")
     if equals(sum(counts) / len(texts)):
         raise Wrong(f"{label} tokens per paragraph; the exercise asks for characters per token.")
+    if abs(found - expected) < 0.06:
+        raise Wrong(f"{label} {show(found)}, which is close. Is it rounded, or is something not counted?")
     size = "too large" if found > expected else "too small"
     raise Wrong(f"{label} {show(found)}, which is {size}. Divide all characters of `held_out` by all tokens.")
 
@@ -134,7 +136,7 @@ def years_of_one_token(whole_years: object, *, wordpiece: WordPieceTokenizer) ->
     if is_missing(whole_years):
         raise Missing("`whole_years`")
     if isinstance(whole_years, str | int | float) or not hasattr(whole_years, "__iter__"):
-        raise Wrong(f"Wanted a list of years, for example [1990, 1991], not {show(whole_years)}.")
+        raise Wrong(f"Wanted a list of years, such as [1848, 1989], not {show(whole_years)}.")
     found = {int(year) for year in whole_years}
     if not found:
         raise Wrong("Not a single year? Tokens like [CLS] and [SEP], where they are added, do not count.")

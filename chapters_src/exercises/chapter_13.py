@@ -60,16 +60,17 @@ def model_that_beams_get_wrong(tricky: object) -> str:
     one, two = (_beam_search(log_p, num_beams) for num_beams in (1, 2))
 
     def shown(ids: Ids) -> str:
-        return f"{ids} with probability {math.exp(texts[ids]):.3f}"
+        return f"{ids}, with probability {math.exp(texts[ids]):.3f}"
 
     if one != best:
-        raise Wrong(f"One beam finds {shown(one)}. The best text is {shown(best)}, which it should find.")
+        raise Wrong(f"One beam finds {shown(one)}. It should find the best text, {shown(best)}.")
     if two == best:
         raise Wrong(
-            f"Two beams find the best text, {shown(best)}, too. Look at the candidates after two words: it "
+            f"Two beams find the best text too, {shown(best)}. Look at the candidates after two words: it "
             "has to be dropped there."
         )
-    return f"One beam finds {shown(best)}, two beams end with {shown(two)}."
+    probabilities = (f"{math.exp(texts[ids]):.3f}" for ids in (best, two))
+    return "The best text has probability {}, and what two beams find has {}.".format(*probabilities)
 
 
 def _log_probabilities(next_word: Asked) -> dict[Ids, list[float]]:

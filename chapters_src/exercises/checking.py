@@ -19,14 +19,14 @@ import sys
 import sysconfig
 import textwrap
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
-_CHECKS: dict[str, "_Exercise"] = {}
+_CHECKS: dict[str, "Exercise"] = {}
 _WIDTH = 84  # characters of a printed line
 _LONGEST = 160  # characters of a value that is shown
 _AS_WRITTEN = {"break_long_words": False, "break_on_hyphens": False}
@@ -57,10 +57,45 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class _Exercise:
+class Exercise:
+    """A check, and what is known of it."""
+
     number: str
     check: Callable[..., str | None]
     takes: str  # How long, if more than a second.
+
+    def judge(self, answers: Sequence[object], given: Mapping[str, object]) -> Verdict:
+        """Return what `check` prints.
+
+        Args:
+            answers: the reader's.
+            given: what the chapter hands over.
+
+        Returns:
+            The verdict. Nothing that an answer does raises an exception here, but for an interruption.
+        """
+        try:
+            inspect.signature(self.check).bind(*answers, **given)
+        except TypeError:
+            return Verdict("misused", f"The call is {self.usage()}")
+        try:
+            with _untouched():
+                remark = self.check(*answers, **given)
+        except Missing as missing:
+            if all(map(is_missing, answers)):
+                return Verdict("missing", "nothing to check yet")
+            return Verdict("missing", f"{missing} is still missing. Nothing is wrong so far.")
+        except _Raised as raised:
+            return Verdict("raised", str(raised), raised.code)
+        except Wrong as wrong:
+            return Verdict("wrong", str(wrong))
+        except (Exception, SystemExit) as error:  # An object that is not what it seems to be.
+            asked = "Is each argument what its name says?"
+            return Verdict(
+                "misused",
+                f"This could not be checked ({_describe(error)}). {asked} The call is {self.usage()}",
+            )
+        return Verdict("right", remark or "")
 
     def usage(self) -> str:
         """Write the call as it stands in the starter."""
@@ -77,10 +112,14 @@ def check(number: str, *answers: object, **given: object) -> None:
         *answers: what the exercise asks for: values, or functions.
         **given: what the chapter has loaded and the check needs, such as a tokenizer.
     """
-    found = _CHECKS.get(number) if isinstance(number, str) else None
-    if found and found.takes and not all(map(is_missing, answers)):
-        print(f"{number}: this takes {found.takes} ...", flush=True)
-    verdict = judge(number, *answers, **given)
+    try:
+        known = find(number)
+    except LookupError as error:
+        verdict = Verdict("misused", error.args[0])
+    else:
+        if known.takes and not all(map(is_missing, answers)):
+            print(f"{number}: this takes {known.takes} ...", flush=True)
+        verdict = known.judge(answers, given)
     starts = {"right": "right. ", "wrong": "not yet. ", "raised": "not yet. "}
     text = f"{number}: {starts.get(verdict.kind, '')}{verdict.message}".strip()
     print(textwrap.fill(text, _WIDTH, subsequent_indent="    ", **_AS_WRITTEN))
@@ -88,46 +127,7 @@ def check(number: str, *answers: object, **given: object) -> None:
         print(f"    {verdict.code}")
 
 
-def judge(number: str, *answers: object, **given: object) -> Verdict:
-    """Return what `check` prints.
-
-    Args:
-        number: as for `check`, and so are the others.
-        *answers: the reader's.
-        **given: by the chapter.
-
-    Returns:
-        The verdict. Nothing that an answer does raises an exception here, but for an interruption.
-    """
-    try:
-        known = find(number)
-    except LookupError as error:
-        return Verdict("misused", error.args[0])
-    try:
-        inspect.signature(known.check).bind(*answers, **given)
-    except TypeError:
-        return Verdict("misused", f"The call is {known.usage()}")
-    try:
-        with _untouched():
-            remark = known.check(*answers, **given)
-    except Missing as missing:
-        if all(map(is_missing, answers)):
-            return Verdict("missing", "nothing to check yet")
-        return Verdict("missing", f"{missing} is still missing. Nothing is wrong so far.")
-    except _Raised as raised:
-        return Verdict("raised", str(raised), raised.code)
-    except Wrong as wrong:
-        return Verdict("wrong", str(wrong))
-    except (Exception, SystemExit) as error:  # An object that is not what it seems to be.
-        return Verdict(
-            "misused",
-            f"This could not be checked ({_describe(error)}). Is each argument what its name says? The call "
-            f"is {known.usage()}",
-        )
-    return Verdict("right", remark or "")
-
-
-def find(number: str) -> _Exercise:
+def find(number: str) -> Exercise:
     """Find the check of an exercise, and import its chapter's checks if they are not yet.
 
     Args:
@@ -177,7 +177,7 @@ def exercise(number: str, takes: str = "") -> Callable[[Callable], Callable]:
         own = f"chapter_{int(number.split('.')[0]):02}"
         if number in _CHECKS or check.__module__.split(".")[-1] != own:
             raise ValueError(f"exercise {number} has a check already, or {check.__module__} is not {own}")
-        _CHECKS[number] = _Exercise(number, check, takes)
+        _CHECKS[number] = Exercise(number, check, takes)
         return check
 
     return register

@@ -90,6 +90,7 @@ def packed_characters(bpe: BytePairTokenizer) -> Planted:
                 each(lambda f: sum(len(f(t)) for t in held_out) / len(held_out)),
                 spaces_only,
             ),
+            "Is it rounded": ({name: round(value, 1) for name, value in packed.items()}, spaces_only),
             "too small": (each(lambda f: per_token(f, PROSE) / 2), spaces_only),
             "has no pre-tokenizer": (packed, library_bpe(None)),
             "does not split at spaces only": (packed, library_bpe(pre_tokenizers.ByteLevel())),

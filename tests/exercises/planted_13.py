@@ -59,7 +59,7 @@ def toy_model() -> Planted:
         (right,),
         {
             "One beam finds": (table(greedy_fails),),
-            "Two beams find the best text": (table({(): [0.8, 0.1, 0.1]}, (0.8, 0.15, 0.05)),),
+            "Two beams find the best text too": (table({(): [0.8, 0.1, 0.1]}, (0.8, 0.15, 0.05)),),
             "equally probable": (table({}, (0.4, 0.4, 0.2)),),
             "you give probabilities": (lambda beginnings: right(beginnings).exp(),),
             "add up to": (lambda beginnings: 2 * right(beginnings),),

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from planted import CHECKED, exercises, starters
+from planted import CHECKED, exercises, judge, starters
 
 from chapters_src.exercises import check, checking
 from chapters_src.exercises.checking import (
@@ -19,10 +19,9 @@ from chapters_src.exercises.checking import (
     as_ids,
     as_number,
     is_missing,
-    judge,
     show,
 )
-from paths import ROOT
+from paths import PACKAGE, ROOT
 
 
 @pytest.fixture
@@ -81,6 +80,12 @@ def test_long_hints_are_wrapped_and_code_is_not(register, capsys):
     check("99.1", 3)
     check("99.1", "x" * 200)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 90
+
+
+def test_what_takes_long_is_said_at_the_first_call_too():
+    code = "from chapters_src.exercises import check; check('3.6', 1, 2, 3, 4, bpe=[], prose=[])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("3.6: this takes a second or two ...\n3.6: not yet. `code_bpe` has to be")
 
 
 def test_what_takes_long_is_said_before_it_begins(register, capsys):
@@ -284,6 +289,11 @@ def test_a_number_has_one_check_in_the_module_of_its_chapter(register):
         register(lambda answer: None)
     with pytest.raises(ValueError, match="is not chapter_07"):
         checking.exercise("7.1")(lambda answer: None)
+
+
+def test_every_check_is_finished():
+    for path in (PACKAGE / "exercises").glob("*.py"):
+        assert "TBD" not in path.read_text(encoding="utf-8"), path.name
 
 
 # Notebooks and checks -------------------------------------------------------------------------------------

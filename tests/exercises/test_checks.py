@@ -7,11 +7,11 @@ import re
 import numpy as np
 import pytest
 import torch
-from planted import CHECKED, Planted, exercises, starters
+from planted import CHECKED, Planted, exercises, judge, starters
 
 from chapters_src.exercises import check
-from chapters_src.exercises.checking import judge
 
+pytestmark = pytest.mark.xdist_group("checks")  # in one process: what they are tried with takes seconds
 EXERCISES = exercises()
 every_exercise = pytest.mark.parametrize("number", EXERCISES)
 
