@@ -32,7 +32,7 @@ def temperature_for_a_ratio(temperature: object) -> str:
     """Compute the ratio with a softmax."""
     found = as_number(temperature, "temperature")
     if found <= 0:
-        raise Wrong(f"{show(found)} is no temperature: all of them are above zero.")
+        raise Wrong(f"A temperature is above zero, and yours is {show(found)}.")
     for others in ([0.2], [0.1, 0.1], [0.05] * 4):
         logits = torch.tensor([0.6, 0.2, *others], dtype=torch.float64).log()
         log_ratio = (logits[0] - logits[1]).item() / found
@@ -164,16 +164,16 @@ def best_of_draws(best_of: object) -> str:
     search = as_function(best_of, "best_of(model, prompts, temperature, num_draws, num_tokens, generator)")
     model, prompts = _tiny_model(), [[1, 2], [3], [2, 4, 1]]
 
-    def run(heat: float, num_draws: int, num_tokens: int) -> list[Ids]:
-        inputs = (model, prompts, heat, num_draws, num_tokens, torch.Generator().manual_seed(0))
+    def run(heat: float, num_draws: int, num_tokens: int, seed: int = 0) -> list[Ids]:
+        inputs = (model, prompts, heat, num_draws, num_tokens, torch.Generator().manual_seed(seed))
         return _ids_of_best(search(*inputs), search.called(*inputs), model, prompts, num_tokens)
 
     if run(1.0, 2, 4) != run(1.0, 2, 4):
         raise Wrong("Two generators in the same state give different texts: draw from `generator` alone.")
-    for ids, prompt in zip(run(1.0, 400, 2), prompts, strict=True):
-        texts = list(product(range(TINY_VOCABULARY), repeat=2))
-        scored = decoding.sequence_log_probability(model, [prompt] * len(texts), texts)
-        totals = {text: each.log_probability for text, each in zip(texts, scored, strict=True)}
+    texts = list(product(range(TINY_VOCABULARY), repeat=2))
+    scored = (decoding.sequence_log_probability(model, [prompt] * len(texts), texts) for prompt in prompts)
+    log_p = [dict(zip(texts, (each.log_probability for each in row), strict=True)) for row in scored]
+    for ids, prompt, totals in zip(run(1.0, 400, 2), prompts, log_p, strict=True):
         if totals[ids] < max(totals.values()) - 1e-3:
             rank = sorted(totals.values(), reverse=True).index(totals[ids]) + 1
             raise Wrong(
@@ -188,15 +188,23 @@ def best_of_draws(best_of: object) -> str:
         )
     if cold != greedy:
         raise Wrong("One draw at temperature 0.02 is almost surely the greedy text, and yours is not.")
+    alone = [run(1.0, 1, 2, seed) for seed in range(20)]
+    mean = np.mean([totals[ids] for rows in alone for totals, ids in zip(log_p, rows, strict=True)])
+    expected = np.mean([sum(p * math.exp(p) for p in totals.values()) for totals in log_p])
+    if abs(mean - expected) > 0.6:  # more than four standard errors
+        raise Wrong(
+            f"One draw at temperature 1 has a log-probability of {expected:.1f} on average in a small model, "
+            f"and yours {mean:.1f}: is `num_draws` in use?"
+        )
     return "It gives the most probable of the draws, measured by the model itself. Now compare it with beams."
 
 
 def _tiny_model() -> LanguageModel:
     sizes = {"d_model": 8, "num_layers": 1, "num_heads": 2, "feed_forward_width": 8, "max_length": 16}
     model = LanguageModel(Config(vocab_size=TINY_VOCABULARY, tie_weights=False, **sizes)).eval()
-    generator = torch.Generator().manual_seed(4)
+    generator = torch.Generator().manual_seed(18)
     for tensor in model.state_dict().values():
-        tensor.copy_(0.8 * torch.randn(tensor.shape, generator=generator))
+        tensor.copy_(0.6 * torch.randn(tensor.shape, generator=generator))
     return model
 
 
@@ -228,7 +236,7 @@ def _ids_of_best(
 def stop_strings(simple_fires: object, stop_fires: object, *, tokenizer: "PreTrainedTokenizerBase") -> str:
     """Decode every beginning of four texts."""
     encoded = {text: tokenizer.encode(text, add_special_tokens=False) for text in STOPPING_TEXTS}
-    simple = as_function(simple_fires, "simple_fires(ids)")
+    simple = as_function(simple_fires, "simple_fires(ids)", may_give_none=True)
     for text, ids in encoded.items():
         fires = [n for n in range(1, len(ids) + 1) if tokenizer.decode(ids[:n]).endswith(STOP)]
         found = _truth(simple, ids)
@@ -242,7 +250,7 @@ def stop_strings(simple_fires: object, stop_fires: object, *, tokenizer: "PreTra
                 f"On the ids of {text!r} `{simple.name}` does not fire, but after token {fires[0]} of "
                 f"{len(ids)} the text ends with {STOP!r}."
             )
-    stop = as_function(stop_fires, "stop_fires(ids)")
+    stop = as_function(stop_fires, "stop_fires(ids)", may_give_none=True)
     for text, ids in encoded.items():
         if _truth(stop, ids) != (STOP in text):
             fires = "does not fire" if STOP in text else "fires"
@@ -265,6 +273,7 @@ def minimum_bayes_risk(likeness: object, most_agreed: object) -> str:
         ([1, 2], [1, 2]),
         ([1, 2], [3, 4]),
         ([1, 2, 3], [3, 4]),
+        ([1, 1, 2], [1, 1, 2, 3]),
         ([1, 1, 2], [1, 3, 3]),
         ([1, 2], [2, 1, 1, 5]),
     ):
@@ -295,7 +304,11 @@ def _about(found: float, expected: float, a: list[int], b: list[int]) -> str:
         return "That counts a token once, however often both lists have it."
     if found > 1:
         return "A likeness is at most 1."
-    return f"That is too {'high' if found > expected else 'low'}. How many tokens do they have in common?"
+    common = sum((Counter(a) & Counter(b)).values())
+    return (
+        f"That is too {'high' if found > expected else 'low'}: the lists have lengths {len(a)} and {len(b)}, "
+        f"and {common} in common."
+    )
 
 
 def _check_choice(choose: Asked, drawn: list[list[int]]) -> None:
@@ -331,6 +344,7 @@ def orders_of_a_sentence(one_order: object, new_orders: object) -> str:
 def _five_parts(shuffle: Callable[..., Any]) -> list[list[int]]:
     """Ask for the parts, twice with equal generators."""
     first, again = (shuffle(SENTENCE, np.random.default_rng(0)) for _ in range(2))
+    first, again = (parts.tolist() if isinstance(parts, np.ndarray) else parts for parts in (first, again))
     call = shuffle.called(SENTENCE, np.random.default_rng(0))
     if not isinstance(first, list | tuple) or len(first) != 5:
         raise Wrong(f"{call} gives {show(first)}; wanted five parts, each a list of ids.")

@@ -348,7 +348,7 @@ _SHORT = _Short()
 
 
 def _article(noun: str) -> str:
-    return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"
+    return f"{'an' if noun[0] in 'AEIOUaeiou' or noun.startswith('nd') else 'a'} {noun}"
 
 
 def _is_plain(value: object) -> bool:

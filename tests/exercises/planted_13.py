@@ -128,9 +128,10 @@ def best_of_many() -> Planted:
     return Planted(
         (right,),
         {
-            "number 20 of": (variant(choose=min),),
-            "number 2 of": (variant(choose=lambda group, key: group[0]),),
+            "Yours is number": (variant(choose=min),),
+            "almost surely the most probable text": (variant(choose=lambda group, key: group[0]),),
             "Which rows of the batch": (variant(neighbors=False),),
+            "is `num_draws` in use": (lambda m, p, t, n, k, g: right(m, p, t, max(n, 16), k, g),),
             "acts upside down": (variant(heat=lambda t: 1 / t),),
             "almost surely the greedy": (variant(heat=lambda t: 1.0),),
             "draw from `generator` alone": (variant(generator=torch.Generator().manual_seed(1)),),
@@ -168,6 +169,12 @@ def agreement() -> Planted:
     def of_sets(a, b):
         return 2 * len({*a} & {*b}) / (len({*a}) + len({*b}))
 
+    def of_keys(a, b):
+        return 2 * len(Counter(a) & Counter(b)) / (len(a) + len(b))
+
+    def over_all(a, b):
+        return len({*a} & {*b}) / len({*a} | {*b})
+
     def of_one(a, b):
         return 2 * (Counter(a) & Counter(b)).total() / len(a)
 
@@ -179,6 +186,8 @@ def agreement() -> Planted:
         {
             "half of what it should be": (no_factor, most_agreed),
             "counts a token once": (of_sets, most_agreed),
+            "however often both lists have it": (of_keys, most_agreed),
+            "1 in common": (over_all, most_agreed),
             "at most 1": (of_one, most_agreed),
             "Does it end with a `return`": (no_return, most_agreed),
             "least like the others": (
@@ -202,6 +211,9 @@ def orders() -> Planted:
     def of_random(ids, generator):
         return [random.sample(ids, len(ids)) for _ in range(5)]
 
+    def as_an_array(ids, generator):
+        return generator.permuted([ids] * 5, axis=1)
+
     def also_the_end(ids, generator):
         return [generator.permutation(ids) for _ in range(5)]
 
@@ -220,6 +232,6 @@ def orders() -> Planted:
             "wanted five parts": (lambda ids, g: one_order(ids, g)[:4], new_orders),
             "has the order of the sentence": (one_order, lambda ids, g: [ids, *new_orders(ids, g)[1:]]),
         },
-        also_right=((one_order, also_the_end),),
+        also_right=((one_order, also_the_end), (one_order, as_an_array)),
         secrets=("other words", "disorder"),
     )
