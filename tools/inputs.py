@@ -20,8 +20,9 @@ import nbformat
 import environment
 from paths import PACKAGE
 
-VARIABLES = ("BOOK_RESOURCES", "BOOK_DEVICE", "BOOK_SEED")  # of the environment, each part of the key
-DEFAULTS = ("embedded", "cpu", "0")
+VARIABLES = ("BOOK_RESOURCES", "BOOK_DEVICE")  # of the environment, each part of the key
+DEFAULTS = ("embedded", "cpu")
+CHECK = re.compile(r'\bcheck\(\s*"(\d+)\.\d+"')  # of an exercise, in a notebook
 KNOWS_ALL_DATA = "resources.py"  # names every data set and model: mentioning one there is no use of it
 
 
@@ -69,12 +70,15 @@ def closure(notebook: Path, package: Path = PACKAGE) -> list[Path]:
         package: the folder of the helper package.
 
     Returns:
-        Modules that it imports, or whose dotted name it has in a string, those that these import, and so on;
-        and the data files that carry the name of something that any of these mentions.
+        Modules that it imports, or whose dotted name it has in a string, the checks of its exercises, the
+        modules that these import, and so on; and the data files that carry the name of something that any of
+        these mentions.
     """
     texts = [re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", source) for source in program(notebook)]
     found: dict[Path, str] = {}
     waiting = [path for text in texts for path in imported(text, None, package)]
+    chapters = {f"{package.name}.exercises.chapter_{int(n):02}" for t in texts for n in CHECK.findall(t)}
+    waiting += _files(sorted(chapters), package)
     while waiting:
         path = waiting.pop()
         if path not in found:

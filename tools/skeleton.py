@@ -1,4 +1,4 @@
-"""The skeleton of a new chapter: the cells that all chapters share, and what is still to be written.
+"""The skeleton of a new chapter: the cells that all chapters share, a check, and what is still to be written.
 
 What is to be written is marked TBD, which the tests find: no skeleton gets into the book.
 """
@@ -9,7 +9,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 import address
-from paths import NOTEBOOKS, ROOT, notebooks
+from paths import NOTEBOOKS, PACKAGE, ROOT, notebooks
 
 NAME = re.compile(r"(\d\d)_([a-z0-9]+(?:_[a-z0-9]+)*)")
 OPENING = """\
@@ -37,10 +37,32 @@ AFTERWARDS = "TBD: what this shows, and what it does not."
 EXERCISE = """\
 ## Exercises
 
-**{first} (warm-up, 10 min)** TBD: the task.
+The cells to try in end with a [check](../chapters_src/exercises/checking.py). Run it, and it says that your
+answer is right, or what is wrong with it.
+
+**{first} (warm-up)** TBD: the task.
 
 <details><summary>Hint</summary>TBD: a push in the right direction, not the solution.</details>"""
-SOLUTION = "# @title Solution {first}\nassert 1 + 1 == 2"
+STARTER = """\
+answer = None  # TBD: or a function, with its signature and a docstring
+check("{first}", answer)"""
+SOLUTION = """\
+# @title Solution {first}
+answer = 1 + 1
+check("{first}", answer)"""
+CHECKS = '''\
+"""Checks of the exercises of chapter {number}, on TBD."""
+
+from chapters_src.exercises.checking import Wrong, as_number, exercise
+
+
+@exercise("{first}")
+def tbd(answer: object) -> str:
+    """TBD: what the answer is compared with."""
+    if as_number(answer, "answer") != 1 + 1:
+        raise Wrong("TBD: what is wrong, without giving the answer away.")
+    return "TBD: a sentence for a right answer."
+'''
 READING = "## Further reading\n\n- TBD: a title with a link, and why to read it."
 
 
@@ -49,7 +71,7 @@ class SkeletonError(Exception):
 
 
 def make(name: str | None) -> list[str]:
-    """Write the skeleton of a chapter, and list it in `_toc.yml` in the order of chapters.
+    """Write the skeleton of a chapter and of its checks, and list it in `_toc.yml` in the order of chapters.
 
     Args:
         name: number and slug, such as "12_language_model".
@@ -73,12 +95,20 @@ def make(name: str | None) -> list[str]:
     notebook = _cells(number, title, f"notebooks/{name}.ipynb", before or min(chapters))
     _list(name, f"notebooks/{before}" if before else f"notebooks/{min(chapters)}", after=before is not None)
     (NOTEBOOKS / f"{name}.ipynb").write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+    checks = CHECKS.format(number=number, first=_first(number))
+    (PACKAGE / "exercises" / f"chapter_{number}.py").write_text(checks, encoding="utf-8")
     return [
         f"notebooks/{name}.ipynb: write what is marked TBD",
+        f"chapters_src/exercises/chapter_{number}.py: write the check of each exercise",
+        f"tests/exercises/planted_{number}.py: the solution and wrong answers of each exercise",
         "_toc.yml: move the chapter to its part",
         "book/index.md: a line with its title and a sentence",
         "then: python tools/book.py stamp, and python tools/book.py book --only " + number,
     ]
+
+
+def _first(number: str) -> str:
+    return f"{int(number)}.1"  # of chapter 03: 3.1
 
 
 def _cells(number: str, title: str, path: str, model: str) -> nbformat.NotebookNode:
@@ -87,17 +117,18 @@ def _cells(number: str, title: str, path: str, model: str) -> nbformat.NotebookN
     set_up = next(cell for cell in copied.cells if cell.cell_type == "code")
     repository, tag = address.address()
     colab = f"{address.COLAB}{repository.removeprefix('https://github.com/')}/blob/{tag}/{path}"
-    first, folded = f"{number}.1", {"cellView": "form", "jupyter": {"source_hidden": True}}
+    first, folded = _first(number), {"jupyter": {"source_hidden": True}}
     cells = [
         new_markdown_cell(OPENING.format(number=number, title=title, colab=colab)),
         new_code_cell(
             re.sub(r'setup\("\d\d".*\)', f'setup("{number}")', set_up.source), metadata=set_up.metadata
         ),
+        new_code_cell("from chapters_src.exercises import check"),
         new_markdown_cell(SECTION),
         new_code_cell(CHECKED),
         new_markdown_cell(AFTERWARDS),
         new_markdown_cell(EXERCISE.format(first=first)),
-        new_code_cell("# Try it here."),
+        new_code_cell(STARTER.format(first=first)),
         new_code_cell(SOLUTION.format(first=first), metadata={"tags": ["hide-cell"], **folded}),
         new_markdown_cell(READING),
     ]

@@ -107,6 +107,17 @@ def test_shows_no_false_claim(notebook, executed):
 
 
 @every_notebook
+def test_checks_call_the_solutions_right_and_starters_no_answer(notebook, executed):
+    for cell in executed.cells:
+        if cell.cell_type == "code" and (number := re.search(r'\bcheck\(\s*"(\d+\.\d+)"', cell.source)):
+            printed = "".join(out.text for out in cell.outputs if out.get("name") == "stdout")
+            if cell.source.startswith("# @title Solution"):
+                assert f"\n{number[1]}: right." in f"\n{printed}", printed
+            else:
+                assert printed == f"{number[1]}: nothing to check yet\n"
+
+
+@every_notebook
 def test_shows_no_error_and_nothing_from_the_error_stream(notebook, executed):
     assert [(cell.id, out) for cell, out in outputs(executed) if out.output_type == "error"] == []
     assert [(cell.id, out.text) for cell, out in outputs(executed) if out.get("name") == "stderr"] == []

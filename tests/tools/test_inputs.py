@@ -29,6 +29,10 @@ FILES = {
     "chapters_src/tools/__init__.py": "",
     "chapters_src/tools/knife.py": 'PROGRAM = "chapters_src.tools.whetstone"\n',
     "chapters_src/tools/whetstone.py": 'LIST = data_set("corners")\n',
+    "chapters_src/exercises/__init__.py": "from chapters_src.exercises import checking\n",
+    "chapters_src/exercises/checking.py": "",
+    "chapters_src/exercises/chapter_03.py": "from chapters_src.rooms import cellar\n",
+    "chapters_src/exercises/chapter_13.py": "from chapters_src.rooms import attic\n",
     "chapters_src/data/corners/train.csv": "one\n",
     "chapters_src/data/emotions/train.csv": "one\n",
     "chapters_src/weights/language-model.safetensors": "00\n",
@@ -77,6 +81,14 @@ def test_closure_follows_imports_and_names(small):
     modules = {"__init__", "notebook", "resources", "rooms/__init__", "rooms/kitchen", "rooms/cellar"}
     modules |= {"tools/__init__", "tools/knife", "tools/whetstone"}
     assert small.closure() == {f"{name}.py" for name in modules} | {"data/corners/train.csv"}
+
+
+@pytest.mark.parametrize("call", ['check("3.1", 5)', 'check(\n    "3.12", f, tokenizer=g\n)'])
+def test_closure_has_the_checks_of_the_chapter_and_of_no_other(small, call):
+    before = small.closure()
+    small.edit_notebook(1, f"{CODE}from chapters_src.exercises import check\n{call}\n")
+    of_checks = {"exercises/__init__.py", "exercises/checking.py", "exercises/chapter_03.py"}
+    assert small.closure() - before == of_checks
 
 
 @pytest.mark.parametrize(

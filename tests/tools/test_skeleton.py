@@ -2,11 +2,14 @@
 
 import re
 import shutil
+import sys
 
 import nbformat
 import pytest
 
 import skeleton
+from chapters_src import exercises
+from chapters_src.exercises import checking
 from paths import NOTEBOOKS, ROOT
 
 
@@ -15,6 +18,8 @@ def book(tmp_path, monkeypatch):
     """A copy of what the command reads and writes."""
     shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
     shutil.copyfile(ROOT / "_toc.yml", tmp_path / "_toc.yml")
+    (tmp_path / "chapters_src" / "exercises").mkdir(parents=True)
+    monkeypatch.setattr(skeleton, "PACKAGE", tmp_path / "chapters_src")
     monkeypatch.setattr(skeleton, "ROOT", tmp_path)
     monkeypatch.setattr(skeleton, "NOTEBOOKS", tmp_path / "notebooks")
     monkeypatch.setattr(skeleton, "notebooks", lambda: sorted((tmp_path / "notebooks").glob("*.ipynb")))
@@ -32,6 +37,21 @@ def test_a_skeleton_has_what_all_chapters_share(book):
     assert same[0] == same[1] and 'device, SEED = setup("99")' in notebook.cells[1].source
     assert notebook.cells[1].metadata == other.cells[1].metadata
     assert any("index.md" in sentence for sentence in left)
+
+
+def test_its_exercise_has_a_check_that_tells_answers_apart(book, monkeypatch, capsys):
+    skeleton.make("99_a_new_chapter")
+    monkeypatch.setattr(exercises, "__path__", [str(book / "chapters_src" / "exercises")])
+    notebook = nbformat.read(book / "notebooks" / "99_a_new_chapter.ipynb", 4)
+    starter, solution = (cell.source for cell in notebook.cells if 'check("99.1"' in cell.source)
+    for source in (starter, starter.replace("None", "3"), solution):
+        exec(source, {"check": exercises.check})
+    assert capsys.readouterr().out.splitlines() == [
+        "99.1: nothing to check yet",
+        "99.1: not yet. TBD: what is wrong, without giving the answer away.",
+        "99.1: right. TBD: a sentence for a right answer.",
+    ]
+    del checking._CHECKS["99.1"], sys.modules["chapters_src.exercises.chapter_99"]
 
 
 def test_it_is_listed_after_the_chapter_before_it(book):
