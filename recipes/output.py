@@ -11,10 +11,10 @@ from typing import TypeVar
 import numpy as np
 from accelerate import Accelerator, PartialState
 from torch import nn
-from torch.distributed.tensor import DTensor
 
 from chapters_src.data import docstrings
 from chapters_src.training import History, full_state_dict
+from chapters_src.training.launch import is_sharded
 from recipes.machine import hardware
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -51,7 +51,7 @@ def gathered(model: Model, make: Callable[[], Model]) -> Model | None:
         The model in the main process, None in the others.
     """
     is_main = PartialState().is_main_process
-    if not any(isinstance(parameter, DTensor) for parameter in model.parameters()):
+    if not is_sharded(model):
         return model.cpu() if is_main else None
     weights = full_state_dict(model)
     if not is_main:

@@ -155,7 +155,8 @@ def test_sharded_by_accelerate_a_model_trains_and_can_be_written(results):
         found = result["case_sharded_by_accelerate"]
         assert found["sharded"] == pytest.approx(found["plain"], rel=1e-4)
         assert found["plain"][-1] < found["plain"][0] - 0.1
-        assert found["resumed"] == found["sharded"]
+        assert found["resumed"] == pytest.approx(found["sharded"], rel=1e-5)
+        assert found["sharded, second run"] == pytest.approx(found["plain, second run"], rel=1e-4)
         assert found["is sharded"], "else nothing had to be gathered"
         assert found["names"] == expected, "only the main process gets the weights"
         assert "all processes have to start from the same weights" in found["error"]

@@ -6,6 +6,7 @@ The cases are the functions whose names begin with `case_`; `test_two_processes.
 import contextlib
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -177,13 +178,15 @@ def case_sharded_by_accelerate(folder):
         return [row["loss"] for row in history.steps]
 
     plain, sharded = start(), start()
-    losses = {"plain": fit(plain)}
+    losses = {"plain": fit(plain), "plain, second run": fit(plain)}
     before = AcceleratorState._shared_state.copy(), PartialState._shared_state.copy()
     os.environ.update(environment)
     PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
     losses["sharded"] = fit(sharded, folder / "fsdp", checkpoint_every=3)
-    resumed = start()
-    losses["resumed"] = fit(resumed, folder / "fsdp", checkpoint_every=3)
+    if PartialState().is_main_process:
+        shutil.rmtree(folder / "fsdp" / "step-00000006")
+    losses["resumed"] = fit(start(), folder / "fsdp", checkpoint_every=3)
+    losses["sharded, second run"] = fit(sharded)
     weights = full_state_dict(sharded)
     whole = gathered(sharded, lambda: start(seed=3))
     try:
