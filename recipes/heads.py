@@ -55,9 +55,17 @@ from chapters_src.evaluation import bootstrap_interval, classification_scores
 from chapters_src.evaluation.answers import answer_scores
 from chapters_src.evaluation.spans import span_scores
 from chapters_src.tokenization.sentences import split_sentences
-from chapters_src.training import IGNORED, History, Settings, TokenBudgetSampler, pad, train
-from recipes.machine import precision, versions
-from recipes.output import listed, log_of, options_from, parser_for, time_taken, whole_folder
+from chapters_src.training import (
+    IGNORED,
+    History,
+    Settings,
+    TokenBudgetSampler,
+    batches_per_step,
+    pad,
+    train,
+)
+from recipes.machine import precision, tokens_per_process, versions
+from recipes.output import gathered, listed, log_of, options_from, parser_for, time_taken, whole_folder
 
 ENCODER = "sentence-transformers/all-MiniLM-L6-v2"  # On the Hub: what the adapters belong to.
 RANK = 4  # Of the updates; the masked-language model, from which they may begin, has it too.
@@ -181,7 +189,7 @@ feelings, words for groups of people among them."""
 
     def predict(self, model: nn.Module, items: Sequence) -> list[int]:
         """Give 1 for glad messages."""
-        classify = pipeline("text-classification", model=model, tokenizer=self.tokenizer, device="cpu")
+        classify = pipeline("text-classification", model=model, tokenizer=self.tokenizer, device=model.device)
         return [self.labels.index(found["label"]) for found in classify([text for text, _ in items])]
 
     def scores(self, items: Sequence, predictions: Sequence) -> dict[str, float]:
@@ -244,7 +252,7 @@ CoNLL-2003. How well it finds names of any group of people was not measured."""
             model=model,
             tokenizer=self.tokenizer,
             aggregation_strategy="first",
-            device="cpu",
+            device=model.device,
         )
         return [
             tuple((one["start"], one["end"], one["entity_group"]) for one in found)
@@ -593,11 +601,11 @@ def trained(options: argparse.Namespace, task: Task, encoder: str) -> tuple[Peft
         return task.loss(outputs, batch)
 
     for split in task.phases:
-        batches = batches_of(task.rows(task.data[split]), options.tokens_per_batch)
+        batches = batches_of(task.rows(task.data[split]), tokens_per_process(options.tokens_per_batch))
         epochs = options.epochs if split == "train" else options.passes
         if not epochs or split in options.without:
             continue
-        steps_per_epoch = max(1, len(batches) // PartialState().num_processes)
+        steps_per_epoch = max(1, len(batches) // batches_per_step())
         histories[split] = train(
             model,
             batches,
@@ -741,7 +749,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="leave out these questions that were made by rule",
     )
     parser.add_argument("--learning-rate", type=float)
-    parser.add_argument("--tokens-per-batch", type=int)
+    parser.add_argument("--tokens-per-batch", type=int, help="at most, in a step of all processes")
     options = options_from(parser, arguments)
     kind = TASKS[options.task]
     for name, value in kind.settings.items():
@@ -754,8 +762,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     begin = time.monotonic()
     model, histories = trained(options, task, encoder)
     seconds = time.monotonic() - begin
-    if PartialState().is_main_process:
-        write(options, task, model.cpu(), histories, seconds, encoder)
+    full = gathered(model, lambda: with_head(task, encoder, options.start))
+    if full is not None:
+        write(options, task, full, histories, seconds, encoder)
     PartialState().wait_for_everyone()
 
 

@@ -4,8 +4,8 @@
     accelerate launch recipes/language_model.py --output build/language-model
     torchrun --nproc-per-node 2 recipes/language_model.py --output build/language-model
 
-The second line is for graphics cards. The third is for processes on a CPU; there ACCELERATE_USE_CPU=true has
-to be set.
+The second line is for GPUs, the third for processes on a CPU, which also needs ACCELERATE_USE_CPU=true. The
+batch of a step is the same on any number of processes.
 
 It harvests the texts from the installed packages (`chapters_src/data/docstrings.md`), trains a tokenizer of
 byte-level byte-pair encoding, then the model, and measures bits per byte on modules that were held out,
@@ -30,7 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import torch
-from accelerate import PartialState
+from accelerate import DistributedType, PartialState
+from accelerate.state import AcceleratorState
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -44,8 +45,17 @@ from chapters_src.pretrained import export
 from chapters_src.training import IGNORED, History, PackedDocuments, Settings, train
 from chapters_src.transformer import Config, LanguageModel
 from recipes.corpus import paragraphs
-from recipes.machine import precision, versions
-from recipes.output import harvested, listed, log_of, options_from, parser_for, time_taken, whole_folder
+from recipes.machine import precision, rows_per_process, versions
+from recipes.output import (
+    gathered,
+    harvested,
+    listed,
+    log_of,
+    options_from,
+    parser_for,
+    time_taken,
+    whole_folder,
+)
 
 END = "<|endoftext|>"  # Before and after each document; id 0.
 NGRAM_ORDER = 4
@@ -62,7 +72,7 @@ class Sizes:
     d_model: int = 256
     num_layers: int = 6
     num_heads: int = 8
-    blocks_per_batch: int = 32
+    blocks_per_batch: int = 32  # Of one step, on all processes together.
     max_documents: int | None = None  # Of each split; None: all.
 
 
@@ -142,6 +152,18 @@ def loss_of(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
     )
 
 
+def default_optimizer(mixed_precision: str | None) -> str:
+    """Choose Muon with AdamW, or AdamW alone where the engine can only handle one optimizer."""
+    state = AcceleratorState()
+    is_fp16 = (mixed_precision or state.mixed_precision) == "fp16"
+    if not is_fp16 and state.distributed_type != DistributedType.FSDP:
+        return "muon"
+    if state.is_main_process:
+        reason = "fp16" if is_fp16 else "FSDP"
+        print(f"With {reason} only one optimizer is possible: AdamW without Muon.", file=sys.stderr)
+    return "adamw"
+
+
 def optimizers_for(options: argparse.Namespace) -> Any:
     """Give what makes the optimizers: Muon for the matrices of the layers, AdamW for the rest; or AdamW."""
 
@@ -177,25 +199,26 @@ def trained(
     """Train the model; under a launcher, in all processes."""
     torch.manual_seed(options.seed)
     model = LanguageModel(config_of(sizes, options.dropout))
+    blocks_per_process = rows_per_process(sizes.blocks_per_batch, "--blocks-per-batch")
     blocks = PackedDocuments(Shuffled(encoded["train"], 0, options.seed), sizes.context, 0)
     num_tokens = sum(len(ids) + 2 for ids in encoded["train"])
     steps_per_epoch = num_tokens // (sizes.context * sizes.blocks_per_batch)
     settings = Settings(
         learning_rate=options.learning_rate,
-        max_steps=max(1, round(options.epochs * steps_per_epoch / PartialState().num_processes)),
+        max_steps=max(1, round(options.epochs * steps_per_epoch)),
         warmup=0.02,
         schedule="cosine",
         min_learning_rate=options.learning_rate / 20,
         weight_decay=options.weight_decay,
         betas=(0.9, 0.95),
-        mixed_precision=options.precision or precision(PartialState().device),
+        mixed_precision=options.precision,
         seed=options.seed,
-        evaluate_every=max(1, steps_per_epoch // PartialState().num_processes),
-        checkpoint_every=max(1, steps_per_epoch // 4 // PartialState().num_processes),
+        evaluate_every=max(1, steps_per_epoch),
+        checkpoint_every=max(1, steps_per_epoch // 4),
     )
     history = train(
         torch.compile(model) if options.compile else model,
-        DataLoader(blocks, batch_size=sizes.blocks_per_batch, drop_last=True),
+        DataLoader(blocks, batch_size=blocks_per_process, drop_last=True),
         loss_of,
         settings,
         evaluate=lambda model: {
@@ -331,15 +354,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--kinds", nargs="+", default=list(docstrings.KINDS), choices=docstrings.KINDS)
     parser.add_argument("--layers", type=int, help="of the model")
     parser.add_argument("--width", type=int, help="numbers per token between the layers; a multiple of 32")
-    parser.add_argument("--blocks-per-batch", type=int, help="of 256 tokens each")
-    parser.add_argument("--optimizer", choices=("muon", "adamw"), default="muon")
+    parser.add_argument("--blocks-per-batch", type=int, help="of 256 tokens each, in a step of all processes")
+    parser.add_argument(
+        "--optimizer",
+        choices=("muon", "adamw"),
+        help="default: muon; adamw in fp16 and under FSDP, where only one optimizer is possible",
+    )
     parser.add_argument("--learning-rate", type=float, default=2e-3)
     parser.add_argument("--muon-learning-rate", type=float, default=4e-3)
     parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--precision", choices=("no", "bf16", "fp16"), help="default: what suits it best")
+    parser.add_argument("--precision", choices=("no", "bf16", "fp16"), help="default: the device's best")
     parser.add_argument("--compile", action="store_true", help="pays on a GPU; needs a C++ compiler on a CPU")
     options = options_from(parser, arguments)
+    options.precision = options.precision or precision(PartialState().device)
+    options.optimizer = options.optimizer or default_optimizer(options.precision)
     sizes = SMOKE if options.smoke else Sizes()
     heads = None if options.width is None else options.width // HEAD_WIDTH
     changes = {"num_layers": options.layers, "d_model": options.width, "num_heads": heads}
@@ -355,8 +384,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     begin = time.monotonic()
     model, history = trained(options, sizes, encoded, texts)
     seconds = time.monotonic() - begin
-    if PartialState().is_main_process:
-        write(options, sizes, model.cpu(), tokenizer, encoded, texts, history, seconds)
+    full = gathered(model, lambda: LanguageModel(model.config))
+    if full is not None:
+        write(options, sizes, full, tokenizer, encoded, texts, history, seconds)
     PartialState().wait_for_everyone()
 
 

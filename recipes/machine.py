@@ -6,7 +6,7 @@ from importlib import metadata
 
 import torch
 
-from chapters_src.training import best_precision
+from chapters_src.training import batches_per_step, best_precision
 
 
 def versions() -> str:
@@ -36,3 +36,37 @@ def precision(device: torch.device) -> str | None:
     if device.type == "cpu" and (capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")):
         return "bf16"
     return best_precision(device)
+
+
+def tokens_per_process(tokens: int) -> int:
+    """Divide the token budget of a step by the number of batches that make it.
+
+    Args:
+        tokens: at most, in one step of all processes and accumulated batches.
+
+    Returns:
+        The budget of one batch.
+    """
+    return tokens // batches_per_step()
+
+
+def rows_per_process(rows: int, option: str) -> int:
+    """Divide the rows of a step by the number of batches that make it.
+
+    Args:
+        rows: in one step of all processes and accumulated batches.
+        option: its name, for the error.
+
+    Returns:
+        The rows of one batch.
+
+    Raises:
+        ValueError: they cannot be divided equally.
+    """
+    parts = batches_per_step()
+    if rows % parts:
+        raise ValueError(
+            f"{option} {rows} is the batch of a whole step and cannot be divided equally by {parts} "
+            "(processes times accumulated batches): use a multiple of it"
+        )
+    return rows // parts

@@ -4,8 +4,8 @@
     accelerate launch recipes/masked_language_model.py --output build/masked-language-model
     torchrun --nproc-per-node 2 recipes/masked_language_model.py --output build/masked-language-model
 
-The second line is for graphics cards. The third is for processes on a CPU; there ACCELERATE_USE_CPU=true has
-to be set.
+The second line is for GPUs, the third for processes on a CPU, which also needs ACCELERATE_USE_CPU=true. The
+batch of a step is the same on any number of processes.
 
 The encoder was tuned to compare sentences, and has lost the head with which it once learned. The recipe
 harvests paragraphs from the installed packages (`chapters_src/data/docstrings.md`), hides some of their
@@ -42,10 +42,27 @@ from transformers.utils import logging
 from chapters_src import resources
 from chapters_src.data import docstrings
 from chapters_src.ngrams import NGramModel
-from chapters_src.training import IGNORED, History, Settings, TokenBudgetSampler, pad, train
+from chapters_src.training import (
+    IGNORED,
+    History,
+    Settings,
+    TokenBudgetSampler,
+    batches_per_step,
+    pad,
+    train,
+)
 from recipes.corpus import paragraphs
-from recipes.machine import precision, versions
-from recipes.output import harvested, listed, log_of, options_from, parser_for, time_taken, whole_folder
+from recipes.machine import precision, tokens_per_process, versions
+from recipes.output import (
+    gathered,
+    harvested,
+    listed,
+    log_of,
+    options_from,
+    parser_for,
+    time_taken,
+    whole_folder,
+)
 
 ENCODER = "sentence-transformers/all-MiniLM-L6-v2"  # On the Hub: what the adapter belongs to.
 MAX_LENGTH = 128  # Tokens with [CLS] and [SEP]; what is longer is cut off.
@@ -59,7 +76,7 @@ class Sizes:
     """What differs between the run that is shipped and a smoke run."""
 
     packages: tuple[str, ...] = docstrings.PACKAGES
-    tokens_per_batch: int = 2048
+    tokens_per_batch: int = 2048  # Of one step, on all processes together.
     max_texts: int | None = None  # Of each split; None: all.
 
 
@@ -192,9 +209,10 @@ def trained(
         model.get_base_model().cls.predictions.bias.copy_(
             log_frequencies(rows["train"], len(texts.tokenizer))
         )
-    batches = texts.batches(rows["train"], sizes.tokens_per_batch, options.share, options.kept)
+    tokens = tokens_per_process(sizes.tokens_per_batch)
+    batches = texts.batches(rows["train"], tokens, options.share, options.kept)
     held_out = hide(rows["validation"][::PART], texts.mask)
-    steps_per_epoch = len(batches) // PartialState().num_processes
+    steps_per_epoch = len(batches) // batches_per_step()
     settings = Settings(
         learning_rate=options.learning_rate,
         max_steps=max(1, round(options.epochs * steps_per_epoch)),
@@ -442,8 +460,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     begin = time.monotonic()
     model, history = trained(options, sizes, texts, rows, folder)
     seconds = time.monotonic() - begin
-    if PartialState().is_main_process:
-        write(options, sizes, model.cpu(), texts, rows, history, seconds, folder)
+    full = gathered(model, lambda: with_head(folder, options.rank))
+    if full is not None:
+        write(options, sizes, full, texts, rows, history, seconds, folder)
     PartialState().wait_for_everyone()
 
 

@@ -3,16 +3,21 @@
 import argparse
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from accelerate import Accelerator, PartialState
+from torch import nn
 
 from chapters_src.data import docstrings
-from chapters_src.training import History
+from chapters_src.training import History, full_state_dict
+from chapters_src.training.launch import is_sharded
 from recipes.machine import hardware
+
+Model = TypeVar("Model", bound=nn.Module)
 
 
 def parser_for(summary: str) -> argparse.ArgumentParser:
@@ -31,6 +36,29 @@ def options_from(parser: argparse.ArgumentParser, arguments: Sequence[str] | Non
         parser.error(f"{options.output} is there already: name another folder, or remove it")
     Accelerator()  # Before all else it learns what a launcher has started.
     return options
+
+
+def gathered(model: Model, make: Callable[[], Model]) -> Model | None:
+    """Return the trained model on the CPU of the main process, even if FSDP has sharded it.
+
+    All processes call it, because each may hold a part of the weights.
+
+    Args:
+        model: after training.
+        make: makes a model of the same shape, for the weights of a sharded one.
+
+    Returns:
+        The model in the main process, None in the others.
+    """
+    is_main = PartialState().is_main_process
+    if not is_sharded(model):
+        return model.cpu() if is_main else None
+    weights = full_state_dict(model)
+    if not is_main:
+        return None
+    full = make()
+    full.load_state_dict(weights)
+    return full.eval()
 
 
 @contextmanager

@@ -4,8 +4,8 @@
     accelerate launch recipes/summarization.py --output build/summarizer
     torchrun --nproc-per-node 2 recipes/summarization.py --output build/summarizer
 
-The second line is for graphics cards. The third is for processes on a CPU; there ACCELERATE_USE_CPU=true has
-to be set.
+The second line is for GPUs, the third for processes on a CPU, which also needs ACCELERATE_USE_CPU=true. The
+batch of a step is the same on any number of processes.
 
 It harvests the pairs from the installed packages (`chapters_src/data/summaries.md`). First the model learns
 to write: it reads paragraphs of docstrings with holes, and gives back the sentence that says most. Then it is
@@ -16,6 +16,7 @@ nothing.
 """
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -46,13 +47,14 @@ from chapters_src.training import (
     History,
     Settings,
     TokenBudgetSampler,
+    batches_per_step,
     pad,
     shift_tokens_right,
     train,
 )
 from chapters_src.transformer import Config, Encoder, EncoderDecoder, mean_pool
-from recipes.machine import precision, versions
-from recipes.output import harvested, listed, options_from, parser_for, time_taken, whole_folder
+from recipes.machine import precision, tokens_per_process, versions
+from recipes.output import gathered, harvested, listed, options_from, parser_for, time_taken, whole_folder
 
 MAX_SOURCE, MAX_TARGET = 192, 40  # Tokens; what is longer is cut off.
 NUM_BEAMS, BATCH_SIZE = 4, 32  # Of what is written.
@@ -68,7 +70,7 @@ class Sizes:
     num_pairs: int | None = None  # For each split; None: all that it has.
     num_epochs: int = 12
     pretraining_epochs: int = 2
-    tokens_per_batch: int = 1024
+    tokens_per_batch: int = 1024  # Of one step, on all processes together.
     feed_forward_width: int = 512
 
 
@@ -153,6 +155,12 @@ def decoder_config(encoder: Encoder, feed_forward_width: int) -> Config:
     )
 
 
+def new_model(options: argparse.Namespace, sizes: Sizes, encoder: Encoder) -> EncoderDecoder:
+    """Put a new decoder on a copy of the encoder."""
+    decoder = decoder_config(encoder, sizes.feed_forward_width)
+    return on_encoder(encoder, decoder, rank=options.rank, num_layers=options.encoder_layers)
+
+
 def start_from_frequencies(model: EncoderDecoder, targets: Sequence[Sequence[int]]) -> None:
     """Let the model begin with how often each token is wanted: the head's bias is the logarithm of that.
 
@@ -209,8 +217,7 @@ def trained(
 ) -> tuple[EncoderDecoder, list[History]]:
     """Train the decoder on the encoder; under a launcher, in all processes."""
     torch.manual_seed(options.seed)
-    decoder = decoder_config(encoder, sizes.feed_forward_width)
-    model = on_encoder(encoder, decoder, rank=options.rank, num_layers=options.encoder_layers)
+    model = new_model(options, sizes, encoder)
     pairs = {split: [(pair.body, pair.summary) for pair in of_split] for split, of_split in data.items()}
     start_from_frequencies(model, [texts.target(summary) for _, summary in pairs["train"]])
     held_out = texts.batches(pairs["validation"], sizes.tokens_per_batch, shuffle=False)
@@ -225,7 +232,9 @@ def trained(
         return {"validation_loss": total / count}
 
     def fit(phase: str, of_phase: Sequence[tuple[str, str]], num_epochs: int, *, holes: bool) -> History:
-        batches = texts.batches(of_phase, sizes.tokens_per_batch, shuffle=True, holes=holes)
+        tokens = tokens_per_process(sizes.tokens_per_batch)
+        batches = texts.batches(of_phase, tokens, shuffle=True, holes=holes)
+        steps_per_epoch = math.ceil(len(batches) / batches_per_step())
         settings = Settings(
             learning_rate=options.learning_rate,
             num_epochs=num_epochs,
@@ -234,8 +243,8 @@ def trained(
             weight_decay=0.05,
             mixed_precision=precision(PartialState().device),
             seed=options.seed,
-            evaluate_every=len(batches),
-            checkpoint_every=len(batches),
+            evaluate_every=steps_per_epoch,
+            checkpoint_every=steps_per_epoch,
         )
         folder = checkpoints_of(options.output) / phase
         return train(model, batches, loss_of, settings, evaluate=evaluate, checkpoint_folder=folder)
@@ -367,8 +376,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     begin = time.monotonic()
     model, histories = trained(options, sizes, encoder, texts, data)
     seconds = time.monotonic() - begin
-    if PartialState().is_main_process:
-        write(options, sizes.packages, model.cpu(), encoder, texts, data, histories, seconds)
+    full = gathered(model, lambda: new_model(options, sizes, encoder))
+    if full is not None:
+        write(options, sizes.packages, full, encoder, texts, data, histories, seconds)
     PartialState().wait_for_everyone()
 
 

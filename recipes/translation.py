@@ -4,8 +4,8 @@
     accelerate launch recipes/translation.py --output build/translator
     torchrun --nproc-per-node 2 recipes/translation.py --output build/translator
 
-The second line is for graphics cards. The third is for processes on a CPU; there ACCELERATE_USE_CPU=true has
-to be set.
+The second line is for GPUs, the third for processes on a CPU, which also needs ACCELERATE_USE_CPU=true. The
+batch of a step is the same on any number of processes.
 
 It draws the pairs from the grammar (`chapters_src/data/english_german.md`), trains a subword vocabulary for
 both languages and the model, and translates the held-out splits beside a dictionary. A run that was
@@ -45,14 +45,15 @@ from chapters_src.training import (
     History,
     Settings,
     TokenBudgetSampler,
+    batches_per_step,
     best_precision,
     pad,
     shift_tokens_right,
     train,
 )
 from chapters_src.transformer import Config, EncoderDecoder
-from recipes.machine import versions
-from recipes.output import listed, log_of, options_from, parser_for, time_taken, whole_folder
+from recipes.machine import tokens_per_process, versions
+from recipes.output import gathered, listed, log_of, options_from, parser_for, time_taken, whole_folder
 
 SPECIAL_TOKENS = ("<|pad|>", "<|start|>", "<|end|>")
 PADDING, START, END = range(3)  # Their ids: special tokens come first.
@@ -71,7 +72,7 @@ class Sizes:
     d_model: int = 128
     feed_forward_width: int = 256
     num_layers: int = 2  # Of the encoder, and of the decoder.
-    tokens_per_batch: int = 320
+    tokens_per_batch: int = 320  # Of one step, on all processes together.
 
 
 SMOKE = Sizes(60, 8, 400, 16, 32, 1, 256)
@@ -148,7 +149,7 @@ def trained(
     """Train the model; under a launcher, in all processes."""
     torch.manual_seed(options.seed)
     model = new_model(sizes, len(texts.tokenizer))
-    batches = texts.batches(data["train"], sizes.tokens_per_batch, shuffle=True)
+    batches = texts.batches(data["train"], tokens_per_process(sizes.tokens_per_batch), shuffle=True)
     held_out = texts.batches(data["validation"][:500], sizes.tokens_per_batch, shuffle=False)
 
     def evaluate(model: EncoderDecoder) -> dict[str, float]:
@@ -160,7 +161,7 @@ def trained(
             count += int((batch["labels"] != IGNORED).sum())
         return {"validation_loss": total / count}
 
-    per_epoch = max(1, len(batches) // PartialState().num_processes)
+    per_epoch = max(1, len(batches) // batches_per_step())
     settings = Settings(
         learning_rate=options.learning_rate,
         max_steps=max(1, round(options.epochs * per_epoch)),
@@ -326,8 +327,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     begin = time.monotonic()
     model, history = trained(options, sizes, texts, data)
     seconds = time.monotonic() - begin
-    if PartialState().is_main_process:
-        write(options, model.cpu(), texts, data, history, seconds)
+    full = gathered(model, lambda: new_model(sizes, len(texts.tokenizer)))
+    if full is not None:
+        write(options, full, texts, data, history, seconds)
     PartialState().wait_for_everyone()
 
 

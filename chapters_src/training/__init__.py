@@ -1,9 +1,9 @@
-"""Training any PyTorch model: one readable loop on Accelerate, for one device or what a launcher gives it.
+"""Training any PyTorch model: one readable loop on Accelerate, on one device or on all of a launcher.
 
-`batches` makes batches of sequences (padding, targets, packing, similar lengths). The loop is in `loop`, what
-it can be told in `settings`, what it leaves behind in `history`. `launch` makes what a launcher sets into an
-`Accelerator`, `order` says which batches a step sees, and `checkpoints` keeps folders whole. Chapters 05, 09,
-10, 12, 14 and 15 train with it.
+`batches` makes batches of sequences (padding, targets, packing, similar lengths). The loop is in `loop`, its
+options in `settings`, its record in `history`. `launch` turns what a launcher sets into an `Accelerator`,
+`order` decides which batches a step sees, `conditions` what must not change when a run is resumed, and
+`checkpoints` writes and reads it. Chapters 05, 09, 10, 12, 14 and 15 train with it.
 """
 
 from chapters_src.training.batches import (
@@ -16,6 +16,7 @@ from chapters_src.training.batches import (
 )
 from chapters_src.training.checkpoints import CheckpointError
 from chapters_src.training.history import History
+from chapters_src.training.launch import batches_per_step, full_state_dict
 from chapters_src.training.loop import count_labels, train
 from chapters_src.training.settings import Settings, best_precision, learning_rate_at
 
@@ -26,8 +27,10 @@ __all__ = [
     "PackedDocuments",
     "Settings",
     "TokenBudgetSampler",
+    "batches_per_step",
     "best_precision",
     "count_labels",
+    "full_state_dict",
     "learning_rate_at",
     "pad",
     "shift_tokens_left",

@@ -140,8 +140,11 @@ def _check_launch_command() -> None:
         command = Path(f"/proc/{os.getppid()}/cmdline").read_text(encoding="utf-8").split("\0")[:-1]
     except (OSError, UnicodeDecodeError):
         return
-    starts = [i for i, word in enumerate(command) if Path(word).name in ("launch", "accelerate-launch")]
-    if not starts or "accumulation" not in "".join(command):
+    names = ("launch", "accelerate-launch", "accelerate.commands.launch")
+    starts = [i for i, word in enumerate(command) if Path(word).name in names]
+    if not starts or "accelerate" not in "".join(command[: starts[0] + 1]):
+        return
+    if "accumulation" not in "".join(command):
         return
     from accelerate.commands.launch import launch_command_parser  # It takes a second.
 
@@ -221,6 +224,9 @@ def prepared(
         )
     _check_initial_weights(accelerator, model)
     bare = unwrap(model)
+    if accelerator.is_fsdp2 and is_sharded(bare):
+        # By an earlier run, which has also renamed the classes that Accelerate would look for.
+        accelerator.state.fsdp_plugin.transformer_cls_names_to_wrap = []
     tied = ties(bare)
     # The bare model of a compiled one carries the marks, but not the forward that they belong to.
     marked = [vars(module) for module in (model, bare)]
@@ -286,6 +292,18 @@ def unsharded(accelerator: Accelerator, model: nn.Module) -> Iterator[None]:
             )
 
 
+def is_sharded(model: nn.Module) -> bool:
+    """Tell whether FSDP has left only a part of the weights in each process.
+
+    Args:
+        model: any.
+
+    Returns:
+        True if a parameter is a DTensor.
+    """
+    return any(hasattr(parameter, "full_tensor") for parameter in model.parameters())
+
+
 def full_state_dict(model: nn.Module) -> dict[str, torch.Tensor]:
     """Return the full weights of a model that FSDP may have sharded. All processes call it.
 
@@ -299,7 +317,8 @@ def full_state_dict(model: nn.Module) -> dict[str, torch.Tensor]:
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 
     options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-    return get_model_state_dict(unwrap(model), options=options)
+    weights = get_model_state_dict(unwrap(model), options=options)
+    return {name: value for name, value in weights.items() if isinstance(value, torch.Tensor)}
 
 
 def _check_initial_weights(accelerator: Accelerator, model: nn.Module) -> None:

@@ -43,7 +43,7 @@ from chapters_src.training.launch import (
     unsharded,
     unwrap,
 )
-from chapters_src.training.order import Step, steps_of
+from chapters_src.training.order import Step, num_examples, steps_of
 from chapters_src.training.settings import Settings, learning_rate_at
 
 ComputeLoss = Callable[[nn.Module, Any], torch.Tensor]
@@ -134,7 +134,7 @@ def train(
         _check_optimizers(model, optimizers)
         base_rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
         steps = steps_of(batches, settings.seed, accumulation_steps(settings), settings.split_stream)
-        total_steps = settings.max_steps or settings.num_epochs * steps.per_epoch
+        total_steps = settings.max_steps or settings.num_epochs * (steps.per_epoch or 0)
         conditions: dict[str, Any] = {}
         if folder is not None or accelerator.num_processes > 1:
             # The options of the default optimizer are in the settings.
@@ -159,14 +159,14 @@ def train(
                 norm = accelerator.clip_grad_norm_(wrapped.parameters(), settings.max_grad_norm)
                 recorder.note(learning_rate, loss_sum, full_tensor(norm), num_items)
                 done = step + 1
-                evaluates = evaluate is not None and _is_due(done, settings.evaluate_every, total_steps)
+                evaluates = _is_due(done, settings.evaluate_every, total_steps)
                 saves = _is_due(done, settings.checkpoint_every, total_steps)
                 if evaluates or saves or done % log_every == 0:
                     recorder.read()  # Raises, before an update, if a number is not finite.
                 for optimizer in optimizers:
                     optimizer.step()
                     optimizer.zero_grad()
-                if evaluates:
+                if evaluates and evaluate is not None:
                     metrics = _evaluate(accelerator, wrapped, evaluate)
                     history.evaluations.append({"step": done, **metrics})
                 if saves:
@@ -292,7 +292,7 @@ def _check(
     if not getattr(batches, "in_order", True):
         raise ValueError("the loader has in_order=False, but a run needs a fixed order: leave it out")
     if len(batches) == 0:
-        raise ValueError(f"the loader has no batches (its data set has {len(batches.dataset)} examples)")
+        raise ValueError(f"the loader has no batches (its data set has {num_examples(batches)} examples)")
     samplers = (batches.sampler, batches.batch_sampler, getattr(batches.batch_sampler, "sampler", None))
     if any(getattr(part, "generator", None) is not None for part in (batches, *samplers)):
         raise ValueError(

@@ -9,8 +9,8 @@ step of one process that accumulates twice as many batches.
 import copy
 import itertools
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sized
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -49,7 +49,9 @@ class Steps:
     is_shared = True
 
     def __init__(self, loader: DataLoader, seed: int, accumulation_steps: int) -> None:
-        self.loader, self.seed, self.first_step = loader, seed, 0
+        assert loader.batch_sampler is not None, "train has checked it"
+        self.loader, self.batch_sampler = loader, loader.batch_sampler
+        self.seed, self.first_step = seed, 0
         self.processes = PartialState()
         self.batches_per_step = accumulation_steps * self.processes.num_processes
         self.per_epoch = math.ceil(len(loader) / self.batches_per_step)
@@ -57,13 +59,10 @@ class Steps:
     def __iter__(self) -> Iterator[Step]:
         first_epoch, skipped = divmod(self.first_step, self.per_epoch)
         mine: list[Any] = []  # The batches of this process in one epoch.
+        generator = torch.Generator()
         # One loader for all epochs, so that its workers may outlive an epoch.
-        loader = _like(
-            self.loader,
-            self.loader.dataset,
-            batch_sampler=mine,
-            persistent_workers=self.loader.persistent_workers,
-        )
+        persistent = {"persistent_workers": self.loader.persistent_workers}
+        loader = _like(self.loader, self.loader.dataset, generator, batch_sampler=mine, **persistent)
         for epoch in itertools.count(first_epoch):
             order = self._order(_epoch_seed(self.seed, epoch))
             if len(order) != len(self.loader):
@@ -72,13 +71,13 @@ class Steps:
             starts = range(skipped * self.batches_per_step, len(order), self.batches_per_step)
             shares = [self._share(order[start : start + self.batches_per_step]) for start in starts]
             mine[:] = [indices for share in shares for indices, _ in share]
-            loader.generator.manual_seed(_epoch_seed(self.seed, epoch))
+            generator.manual_seed(_epoch_seed(self.seed, epoch))
             loaded = iter(loader)
             for share in shares:
                 yield [(next(loaded), weight) for _, weight in share]
             skipped = 0
 
-    def resume(self, step: int, state: None) -> None:
+    def resume(self, step: int, state: dict[str, Any] | None) -> None:
         """Start after so many steps; their batches are not loaded."""
         self.first_step = step
 
@@ -88,7 +87,10 @@ class Steps:
     def fingerprint(self) -> dict[str, object]:
         """Describe the data: their number, the size of a step, and a hash of some examples in one order."""
         order = run_on_all_ranks(lambda: [index for batch in self._order(0) for index in batch])
-        counts: dict[str, object] = {"examples": len(self.loader.dataset), "examples in an epoch": len(order)}
+        counts: dict[str, object] = {
+            "examples": num_examples(self.loader),
+            "examples in an epoch": len(order),
+        }
         if self.loader.batch_size is None:  # A batch sampler decides, so its number of batches matters, too.
             counts["batches in an epoch"] = len(self.loader)
         size = _step_size(self.loader, self.batches_per_step)
@@ -104,7 +106,7 @@ class Steps:
         """Draw the batches of an epoch, as positions in the data set."""
         with preserved_rng_state():
             set_seed(seed)
-            return [list(batch) for batch in self.loader.batch_sampler]
+            return [list(batch) for batch in self.batch_sampler]
 
     def _share(self, step: list[Any]) -> Step:
         own = step[self.processes.process_index :: self.processes.num_processes]
@@ -119,6 +121,7 @@ class Stream:
 
     def __init__(self, loader: DataLoader, seed: int, accumulation_steps: int, is_shared: bool) -> None:
         self.loader, self.seed, self.is_shared = loader, seed, is_shared
+        self.data: Any = loader.dataset  # It may have `set_epoch`, `state_dict` and `load_state_dict`.
         processes = PartialState()
         self.rank, self.num_shares = (
             (processes.process_index, processes.num_processes) if is_shared else (0, 1)
@@ -137,7 +140,7 @@ class Stream:
         num_workers = self.loader.num_workers
         first: list[str] = []  # Hashes of the first batch of each worker.
         while True:
-            for batch in self._open(self.loader.dataset):
+            for batch in self._open(self.data):
                 if num_workers > 1 and self.epoch == 0 and self.num_read < num_workers:
                     first.append(_hash(batch))
                     if len(first) == num_workers and len(set(first)) == 1:
@@ -152,23 +155,23 @@ class Stream:
                 raise ValueError("the stream has no batches")
             self.epoch, self.num_read = self.epoch + 1, 0
 
-    def _open(self, data: IterableDataset) -> Iterator[Any]:
+    def _open(self, data: Any) -> Iterator[Any]:
         """Start to read where the run is."""
         if hasattr(data, "set_epoch"):
             data.set_epoch(self.epoch)
         if self.data_state is not None:
             data.load_state_dict(self.data_state)
-        loader = _like(self.loader, data)
-        loader.generator.manual_seed(_epoch_seed(self.seed, self.epoch))
-        batches = iter(loader)
+        generator = torch.Generator().manual_seed(_epoch_seed(self.seed, self.epoch))
+        batches = iter(_like(self.loader, data, generator))
         if self.data_state is None and self.num_read:
             with preserved_rng_state():
                 next(itertools.islice(batches, self.num_read - 1, None), None)
         self.data_state = None
         return batches
 
-    def resume(self, step: int, state: dict[str, Any]) -> None:
+    def resume(self, step: int, state: dict[str, Any] | None) -> None:
         """Start where `state` was read: at once if the data set can, else by reading up to there."""
+        assert state is not None, "each checkpoint of a stream has it"
         self.epoch, self.data_state = state["epoch"], state["data_set"]
         self.num_read = state["read"]
         if self.loader.batch_size is not None:  # Other processes may have had batches of another size.
@@ -176,7 +179,7 @@ class Stream:
 
     def state(self) -> dict[str, Any]:
         """Return what `resume` needs."""
-        data_state = self.loader.dataset.state_dict() if self._knows_its_place() else None
+        data_state = self.data.state_dict() if self._knows_its_place() else None
         place = {"epoch": self.epoch, "read": self.num_read, "batch_size": self.loader.batch_size}
         return {**place, "data_set": data_state}
 
@@ -188,7 +191,7 @@ class Stream:
 
     def _hash_of_first_examples(self) -> str:
         """Read them from a copy of the stream, so that the run starts where it would have started."""
-        data = copy.copy(self.loader.dataset)
+        data = copy.copy(self.data)
         with preserved_rng_state():
             set_seed(0)
             if hasattr(data, "set_epoch"):
@@ -197,9 +200,20 @@ class Stream:
 
     def _knows_its_place(self) -> bool:
         """Whether the data set's own state is exact. In a worker it is out of reach."""
-        data = self.loader.dataset
-        has_state = hasattr(data, "state_dict") and hasattr(data, "load_state_dict")
-        return has_state and self.loader.num_workers == 0 and not _has_shuffle_buffer(data)
+        has_state = hasattr(self.data, "state_dict") and hasattr(self.data, "load_state_dict")
+        return has_state and self.loader.num_workers == 0 and not _has_shuffle_buffer(self.data)
+
+
+def num_examples(loader: DataLoader) -> int:
+    """Return the number of examples of data with a length.
+
+    Args:
+        loader: of the data.
+
+    Returns:
+        The length of its data set.
+    """
+    return len(cast(Sized, loader.dataset))
 
 
 def _step_size(loader: DataLoader, batches_per_step: int) -> dict[str, object]:
@@ -220,11 +234,8 @@ def _has_shuffle_buffer(data: object) -> bool:
     return False
 
 
-def _like(loader: DataLoader, data: Any, **order: Any) -> DataLoader:
-    """Make a loader like another, with a generator of its own that seeds its workers.
-
-    It draws from no global generator.
-    """
+def _like(loader: DataLoader, data: Any, generator: torch.Generator, **order: Any) -> DataLoader:
+    """Make a loader like another, whose workers a given generator seeds, so it draws from no global one."""
     if not order:
         order = {"batch_size": loader.batch_size}
         if loader.batch_size is not None:
@@ -239,7 +250,7 @@ def _like(loader: DataLoader, data: Any, **order: Any) -> DataLoader:
         pin_memory=loader.pin_memory,
         timeout=loader.timeout,
         worker_init_fn=loader.worker_init_fn,
-        generator=torch.Generator(),
+        generator=generator,
     )
 
 

@@ -1,5 +1,9 @@
 """What a launcher sets is done or refused; two processes are in `test_two_processes.py`."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -76,6 +80,11 @@ REFUSED = {
         {"accumulation_steps": 2},
         "accumulation_steps=2, the launcher has 3",
     ),
+    "no accumulation": (
+        {"ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "0"},
+        {},
+        "ACCELERATE_GRADIENT_ACCUMULATION_STEPS='0' has to be a whole number, at least 1",
+    ),
     "sharding": ({"ACCELERATE_USE_FSDP": "true"}, {}, "FSDP, but Accelerate does not shard 1 process"),
     "processes that were not started": (  # accelerate launch --cpu --num_processes 2
         {"ACCELERATE_MIXED_PRECISION": "no", "MASTER_ADDR": "127.0.0.1"},
@@ -123,6 +132,27 @@ def test_a_model_that_was_prepared_elsewhere_is_prepared_anew():
     assert prepared is model and model._is_accelerate_prepared
     assert run(model, mixed_precision="bf16")[1] == [torch.bfloat16] * 2
     assert model._is_accelerate_prepared
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
+@pytest.mark.parametrize("option", ["--gradient_accumulation_steps 2", ""])
+def test_accumulation_that_accelerate_does_not_pass_on_is_refused(tmp_path, option):
+    """The option of the script has the same name, and is the script's own business."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from chapters_src.training import Settings, launch\n"
+        "launch._check_environment(Settings(learning_rate=1, max_steps=1))\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes=1"]
+    command += [*option.split(), str(script), "--gradient_accumulation_steps", "3"]
+    package = str(Path(launch.__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": package}
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    message = "set ACCELERATE_GRADIENT_ACCUMULATION_STEPS=2 in the environment instead"
+    assert (message in process.stderr) == bool(option), process.stderr
+    assert (process.returncode == 0) == (not option), process.stderr
 
 
 class Tied(torch.nn.Module):

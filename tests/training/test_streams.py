@@ -76,7 +76,7 @@ class Interrupted(Exception):
     """What stops a run."""
 
 
-def run(data, folder=None, stop_before=None, model_seed=0, **changes):
+def run(data, folder=None, stop_before=None, model_seed=0, batch_size=4, **changes):
     """Train a little regression. Gives the model, the history, and the batches that were used."""
     torch.manual_seed(model_seed)
     model, seen = torch.nn.Sequential(torch.nn.Linear(1, 3), torch.nn.Dropout(0.5), torch.nn.Linear(3, 1)), []
@@ -89,7 +89,7 @@ def run(data, folder=None, stop_before=None, model_seed=0, **changes):
 
     values = {"learning_rate": 0.01, "max_steps": 16, "checkpoint_every": 2 if folder else 0}
     settings = Settings(**{**values, **changes})
-    batches = data if isinstance(data, DataLoader) else loader(data)
+    batches = data if isinstance(data, DataLoader) else loader(data, batch_size)
     history = train(model, batches, compute_loss, settings, count_items=len, checkpoint_folder=folder)
     return model, history, seen
 
@@ -176,6 +176,21 @@ def test_workers_read_a_stream_too(tmp_path):
         run(loader(NumbersWithAPlace(), num_workers=1), tmp_path / "b", stop_before=9)
     again = run(loader(NumbersWithAPlace(), num_workers=1), tmp_path / "b", model_seed=5)
     assert again[2] == through[2][8:] and digest(again[0]) == digest(through[0])
+
+
+class Halves(Numbers):
+    """Numbers of which each worker has a part."""
+
+    def __iter__(self):
+        worker = torch.utils.data.get_worker_info()
+        return itertools.islice(super().__iter__(), worker.id, None, worker.num_workers)
+
+
+def test_workers_that_all_read_the_same_are_refused():
+    with pytest.raises(ValueError, match=r"all 2 workers read the same stream.*get_worker_info"):
+        run(loader(Numbers(), num_workers=2), max_steps=4)
+    _, _, seen = run(loader(Halves(), num_workers=2), max_steps=6)
+    assert sorted(itertools.chain(*seen)) == [*range(NUM_NUMBERS)]
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])

@@ -1,5 +1,6 @@
 """Two processes on the processor, as a launcher starts them: what each has seen, beside one process."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -52,7 +53,8 @@ def results(folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ACCELERATE_USE_CPU", "true")
         AcceleratorState._reset_state(reset_partial_state=True)
-        one_process(folder / "of one process")
+        one_process(folder / "of one process", accumulation_steps=2, max_steps=10, evaluate_every=0)
+        run_stream(Numbers(24), folder / "stream of one", max_steps=5)
     process = launch("two_processes.py", folder, ACCELERATE_USE_CPU="true")
     assert process.returncode == 0, process.stderr
     return [json.loads((folder / f"result-{rank}.json").read_text()) for rank in (0, 1)]
@@ -132,7 +134,6 @@ def test_an_error_of_one_is_raised_in_both(results):
 def test_what_would_not_happen_is_refused(results):
     for result in results:
         assert result["case_errors"]["fsdp"].startswith("ValueError: the launcher requests FSDP, but")
-        assert "processes was 1 and is 2" in result["case_errors"]["other number of processes"]
 
 
 def test_a_checkpoint_of_two_names_weights_as_the_model_does(results, folder):
@@ -146,3 +147,56 @@ def test_our_models_shard_with_the_same_losses(results):
         assert sharded["sharded"] == pytest.approx(sharded["whole"], rel=1e-4)
         assert sharded["whole"][-1] < sharded["whole"][0] - 0.1
         assert sharded["share of the parameters here"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_sharded_by_accelerate_a_model_trains_and_can_be_written(results):
+    names = results[0]["case_sharded_by_accelerate"]["expected names"]
+    for result, expected in zip(results, (names, []), strict=True):
+        found = result["case_sharded_by_accelerate"]
+        assert found["sharded"] == pytest.approx(found["plain"], rel=1e-4)
+        assert found["plain"][-1] < found["plain"][0] - 0.1
+        assert found["resumed"] == pytest.approx(found["sharded"], rel=1e-5)
+        assert found["sharded, second run"] == pytest.approx(found["plain, second run"], rel=1e-4)
+        assert found["is sharded"], "else nothing had to be gathered"
+        assert found["names"] == expected, "only the main process gets the weights"
+        assert "all processes have to start from the same weights" in found["error"]
+    assert results[0]["case_sharded_by_accelerate"]["difference"] < 1e-4
+    assert results[1]["case_sharded_by_accelerate"]["difference"] is None
+
+
+def test_processes_with_different_data_or_options_are_refused(results):
+    for result in results:
+        found = result["case_data"]
+        start = "ValueError: the main process and process 1 would train on different data or with different"
+        assert all(found[name].startswith(start) for name in ("values", "number", "dropout", "split by node"))
+        assert "options: hash of the data '" in found["values"] and "examples 33 and 32" in found["number"]
+        assert "p of 3 (Dropout) 0.0 and 0.25" in found["dropout"]
+        assert "set split_stream=False" in found["split by node"]
+    seen = [{*itertools.chain(*result["case_data"]["split by node, told"])} for result in results]
+    assert seen[0].isdisjoint(seen[1]) and len(seen[0] | seen[1]) == 16
+
+
+def test_a_folder_that_is_not_shared_or_is_in_use_is_refused_at_the_start(results):
+    for result in results:
+        found = result["case_folders"]
+        assert (
+            "node 0 is not the same folder" in found["not shared"] or "node 1 is not" in found["not shared"]
+        )
+        assert "process 1 does not see" in found["not shared"]
+        assert "Another run is using" in found["locked"] and "free" not in found
+        assert found["left"] == [".lock", "step-00000002"], "no trace of the checks"
+
+
+def test_a_run_of_one_process_may_be_resumed_by_two(results):
+    """Each of them takes one of the two batches that the one process accumulated."""
+    expected = one_process(accumulation_steps=2, max_steps=20, evaluate_every=0)
+    _, _, seen = run_stream(Numbers(24), max_steps=9)
+    pairs = zip(*(result["case_other_number_of_processes"]["stream"] for result in results), strict=True)
+    assert [one + other for one, other in pairs] == seen[5:]
+    for result in results:
+        found = result["case_other_number_of_processes"]
+        assert_equal(
+            found["same step"][:10], one_process(accumulation_steps=2, max_steps=10, evaluate_every=0).steps
+        )
+        assert [row["items"] for row in found["same step"]] == [row["items"] for row in expected.steps]
+        assert "examples in a step (of all processes, accumulated) was 8 and is 16" in found["twice the step"]

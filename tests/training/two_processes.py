@@ -3,22 +3,31 @@
 The cases are the functions whose names begin with `case_`; `test_two_processes.py` checks what they return.
 """
 
+import contextlib
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
+import datasets
+import filelock
 import torch
-from accelerate import Accelerator, PartialState
+from accelerate import Accelerator, DistributedType, PartialState
+from accelerate.state import AcceleratorState
+from datasets.distributed import split_dataset_by_node
 from small_run import compute_loss, digest, evaluate, make_batches, make_model, settings
 from test_streams import Interrupted, Numbers, NumbersWithAPlace
 from test_streams import run as run_stream
 from torch import nn
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 from torch.nn import functional as F
+from torch.utils.data import DataLoader
 
-from chapters_src.training import CheckpointError, train
+from chapters_src.training import CheckpointError, Settings, checkpoints, full_state_dict, train
 from chapters_src.transformer import Config, LanguageModel
+from recipes.output import gathered
 
 NUM_EXAMPLES = 33  # Nine batches: the last step of an epoch leaves one process without a batch.
 
@@ -142,6 +151,123 @@ def case_compiled(folder):
     return {"expected": expected.steps, "found": found.steps, "resumed": resumed.steps}
 
 
+def case_sharded_by_accelerate(folder):
+    """FSDP2 as a launcher requests it, on CPUs, which Accelerate takes for GPUs here."""
+    environment = {
+        "ACCELERATE_USE_FSDP": "true",
+        "FSDP_VERSION": "2",
+        "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
+        "FSDP_TRANSFORMER_CLS_TO_WRAP": "TransformerLayer",
+        "FSDP_CPU_RAM_EFFICIENT_LOADING": "false",
+        "FSDP_STATE_DICT_TYPE": "SHARDED_STATE_DICT",
+    }
+    ids = torch.randint(50, (16, 9), generator=torch.Generator().manual_seed(1))
+    rows = [{"ids": row[:-1], "labels": row[1:]} for row in ids]
+
+    def loss(model, batch):
+        logits = model(batch["ids"], None)
+        return F.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten(), reduction="sum")
+
+    def start(seed=0):
+        torch.manual_seed(seed)
+        return LanguageModel(language_model_config())
+
+    def fit(model, place=None, **changes):
+        settings = Settings(learning_rate=0.01, max_steps=6, **changes)
+        history = train(model, DataLoader(rows, 2), loss, settings, checkpoint_folder=place)
+        return [row["loss"] for row in history.steps]
+
+    plain, sharded = start(), start()
+    losses = {"plain": fit(plain), "plain, second run": fit(plain)}
+    before = AcceleratorState._shared_state.copy(), PartialState._shared_state.copy()
+    os.environ.update(environment)
+    PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
+    losses["sharded"] = fit(sharded, folder / "fsdp", checkpoint_every=3)
+    if PartialState().is_main_process:
+        shutil.rmtree(folder / "fsdp" / "step-00000006")
+    losses["resumed"] = fit(start(), folder / "fsdp", checkpoint_every=3)
+    losses["sharded, second run"] = fit(sharded)
+    weights = full_state_dict(sharded)
+    whole = gathered(sharded, lambda: start(seed=3))
+    try:
+        fit(start(seed=PartialState().process_index))
+    except ValueError as error:
+        losses["error"] = str(error)
+    for name in environment:
+        del os.environ[name]
+    for state, content in zip((AcceleratorState, PartialState), before, strict=True):
+        state._shared_state.clear()
+        state._shared_state.update(content)
+    with torch.no_grad():
+        found = [model and model(ids, None) for model in (whole, plain)]
+    return {
+        **losses,
+        "names": sorted(weights),
+        "expected names": sorted(plain.state_dict()),
+        "difference": None if whole is None else (found[0] - found[1]).abs().max().item(),
+        "is sharded": any(isinstance(parameter, DTensor) for parameter in sharded.parameters()),
+    }
+
+
+def case_data(folder):
+    """Each process brings other data, or streams of which each would drop a part; or half of them."""
+    rank, found = PartialState().process_index, {}
+
+    def attempt(name, action):
+        try:
+            action()
+        except (CheckpointError, ValueError) as error:
+            found[name] = f"{type(error).__name__}: {error}"
+
+    others = make_batches(num_examples=NUM_EXAMPLES)
+    others.dataset.tensors[0][:] += rank
+    options = settings(checkpoint_every=0, evaluate_every=0)
+    attempt("values", lambda: train(make_model(), others, compute_loss, options))
+    fewer = make_batches(num_examples=NUM_EXAMPLES - rank)
+    attempt("number", lambda: train(make_model(), fewer, compute_loss, options))
+    attempt("dropout", lambda: run(model=make_model(dropout=rank / 4)))
+    rows = datasets.Dataset.from_dict({"number": [*range(24)]}).to_iterable_dataset(num_shards=2)
+    own = split_dataset_by_node(rows, rank, 2)
+    attempt("split by node", lambda: run_stream(own, max_steps=2))
+    found["split by node, told"] = run_stream(own, max_steps=2, split_stream=False)[2]
+    return found
+
+
+def case_folders(folder):
+    """Folders that are not shared, and a second run."""
+    rank, found = PartialState().process_index, {}
+
+    def attempt(name, place):
+        try:
+            run(place, max_steps=2)
+        except CheckpointError as error:
+            found[name] = str(error)
+
+    before, checkpoints._PATIENCE = checkpoints._PATIENCE, 1.0
+    attempt("not shared", folder / f"node {rank}")
+    checkpoints._PATIENCE = before
+    (folder / "locked").mkdir(exist_ok=True)
+    with filelock.FileLock(folder / "locked" / ".lock") if rank == 0 else contextlib.nullcontext():
+        PartialState().wait_for_everyone()
+        attempt("locked", folder / "locked")
+    attempt("free", folder / "locked")
+    found["left"] = sorted(path.name for path in (folder / "locked").iterdir())
+    return found
+
+
+def case_other_number_of_processes(folder):
+    """Go on where one process stopped, each with half of its batch; a third of a step fits nothing."""
+    found = {}
+    _, history = run(folder / "of one process", accumulation_steps=1, max_steps=20, evaluate_every=0)
+    found["same step"] = history.steps
+    try:
+        run(folder / "of one process", accumulation_steps=2, max_steps=20, evaluate_every=0)
+    except CheckpointError as error:
+        found["twice the step"] = str(error)
+    _, _, found["stream"] = run_stream(Numbers(24), folder / "stream of one", batch_size=2, max_steps=9)
+    return found
+
+
 def case_errors(folder):
     errors = {}
 
@@ -160,7 +286,6 @@ def case_errors(folder):
     os.environ["FSDP_VERSION"] = "2"
     attempt("fsdp")
     del os.environ["ACCELERATE_USE_FSDP"]
-    attempt("other number of processes", folder=folder / "of one process")
     return errors
 
 
@@ -169,11 +294,15 @@ def fail(*arguments, **options):
     raise OSError(28, "No space left on device")
 
 
+def language_model_config():
+    return Config(vocab_size=50, d_model=16, num_layers=2, num_heads=2, feed_forward_width=32, max_length=9)
+
+
 def case_sharded(folder):
     """Train a language model of ours that `fully_shard` shares out, and the same one whole."""
     torch.manual_seed(0)
     rank = PartialState().process_index
-    config = Config(vocab_size=50, d_model=16, num_layers=2, num_heads=2, feed_forward_width=32, max_length=9)
+    config = language_model_config()
     whole, sharded = LanguageModel(config), LanguageModel(config)
     sharded.load_state_dict(whole.state_dict())
     num_whole = sum(parameter.numel() for parameter in whole.parameters())
