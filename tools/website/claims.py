@@ -87,12 +87,8 @@ def read_counts(table: Path) -> list[Count]:
 def index() -> str:
     """The index as Markdown: a sentence with its sums, and a table that readers sort and filter."""
     found = all_claims()
-    counts = {(count.chapter, count.claim): count for count in read_counts(SEEDS_TABLE)}
-    rows = [
-        _row(notebook, claim, counts.get((chapter(notebook), claim.sentence)))
-        for notebook, claims in found.items()
-        for claim in claims
-    ]
+    waiting = read_counts(SEEDS_TABLE)
+    rows = [_row(notebook, claim, waiting) for notebook, claims in found.items() for claim in claims]
     held = sum(not claim.reason for claims in found.values() for claim in claims)
     missing = [path.stem for path in notebooks() if path not in found]
     sums = f"**{len(rows)} claims** in {len(found)} notebooks; in this build {held} of them held."
@@ -102,7 +98,8 @@ def index() -> str:
     return f"{sums}\n\n```{{table}}\n:class: sortable claims\n\n{table}\n```\n"
 
 
-def _row(notebook: Path, claim: Claim, count: Count | None) -> str:
+def _row(notebook: Path, claim: Claim, waiting: list[Count]) -> str:
+    """A claim's row; its count is taken from those that wait, because a sentence may be printed twice."""
     link = f"../notebooks/{notebook.name}" + (f"#{claim.section.anchor}" if claim.section.anchor else "")
     where = f"Exercise {claim.exercise}" if claim.exercise else as_markdown(claim.section.title)
     status = f"✗ otherwise: {as_markdown(claim.reason)}" if claim.reason else "✓ held"
@@ -112,7 +109,11 @@ def _row(notebook: Path, claim: Claim, count: Count | None) -> str:
     elif claim.deterministic:
         seeds = "no draw"
     else:
-        seeds = f"{count.held} of {count.of}" if count else "not counted"
+        seeds = "not counted"
+    mine = (count for count in waiting if (count.chapter, count.claim) == (chapter(notebook), claim.sentence))
+    if count := next(mine, None):
+        waiting.remove(count)
+        seeds = f"{count.held} of {count.of}" if count.of else seeds
     return f"| {' | '.join(cells)} | {status} | {seeds} |"
 
 
