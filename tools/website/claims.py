@@ -104,16 +104,15 @@ def _row(notebook: Path, claim: Claim, waiting: list[Count]) -> str:
     where = f"Exercise {claim.exercise}" if claim.exercise else as_markdown(claim.section.title)
     status = f"✗ otherwise: {as_markdown(claim.reason)}" if claim.reason else "✓ held"
     cells = (chapter(notebook), as_markdown(claim.sentence), f"[{where}]({link})")
+    same = (chapter(notebook), claim.sentence)
+    seeds = "not counted"
+    if count := next((count for count in waiting if (count.chapter, count.claim) == same), None):
+        waiting.remove(count)
+        seeds = f"{count.held} of {count.of}"
     if claim.timing:
         status, seeds = f"{status} (measured time)", "measured"
     elif claim.deterministic:
         seeds = "no draw"
-    else:
-        seeds = "not counted"
-    mine = (count for count in waiting if (count.chapter, count.claim) == (chapter(notebook), claim.sentence))
-    if count := next(mine, None):
-        waiting.remove(count)
-        seeds = f"{count.held} of {count.of}" if count.of else seeds
     return f"| {' | '.join(cells)} | {status} | {seeds} |"
 
 
