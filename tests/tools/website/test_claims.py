@@ -56,7 +56,8 @@ def book(tmp_path, monkeypatch) -> None:
     """Two notebooks, of which one was executed."""
     nbformat.write(EXECUTED, tmp_path / "03_tokenization.ipynb")
     monkeypatch.setattr(claims, "EXECUTED", tmp_path)
-    table = "chapter,claim,held,of\n03,a | b is *less* than c,3,4\n04,it holds,1,4\n03,it holds,4,4\n03,it holds,2,4\n"
+    counts = ("a | b is *less* than c,3,4", "it holds,4,4", "it holds,2,4")
+    table = "\n".join(["chapter,claim,held,of", "04,it holds,1,4", *(f"03,{count}" for count in counts)])
     (tmp_path / "seeds.csv").write_text(table, encoding="utf-8")
     monkeypatch.setattr(claims, "SEEDS_TABLE", tmp_path / "seeds.csv")
     names = ("03_tokenization.ipynb", "04_features.ipynb")
@@ -82,7 +83,5 @@ def test_the_index_has_a_row_for_each_claim(book):
         ["03", "it holds", "Exercise 3.2", "✓ held", "2 of 4"],
     ]
     links = [child.attrs["href"] for cell in cells for child in cell if child.type == "link_open"]
-    assert links[1::2] == [
-        "../notebooks/03_tokenization.ipynb#bytes",
-        "../notebooks/03_tokenization.ipynb#exercises",
-    ]
+    page = "../notebooks/03_tokenization.ipynb"
+    assert links == [*[f"{page}#bytes"] * 3, *[f"{page}#exercises"] * 3]
