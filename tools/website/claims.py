@@ -5,7 +5,6 @@ index lists what was tested, in the words that were printed. Beside each stands 
 the table of `make seeds`.
 """
 
-import ast
 import csv
 import re
 from collections.abc import Iterator
@@ -33,7 +32,7 @@ class Claim(NamedTuple):
     timing: bool  # it depends on measured time
     reason: str  # why it may have come out otherwise; empty where it held
     cell: str  # the id of the cell that printed it
-    deterministic: bool  # it depends on no draw
+    deterministic: bool  # it depends on no draw, says the tag of its cell
 
 
 class Count(NamedTuple):
@@ -51,20 +50,14 @@ def claims_of(executed: NotebookNode) -> Iterator[Claim]:
         if cell.cell_type != "code":
             continue
         solution = SOLUTION.match(cell.source)
-        about = section, solution[1] if solution else "", "timing" in cell.metadata.get("tags", [])
-        nodes = ast.walk(ast.parse(cell.source))
-        keywords = [ast.unparse(node) for node in nodes if isinstance(node, ast.keyword)]
+        tags = cell.metadata.get("tags", [])
+        about = section, solution[1] if solution else "", "timing" in tags
         printed = "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout")
         for line in printed.split("\n"):
             if found := HELD.fullmatch(line) or OTHERWISE.fullmatch(line):
                 parts = found.groupdict()
-                yield Claim(
-                    parts["sentence"],
-                    *about,
-                    parts.get("reason", ""),
-                    cell.id,
-                    "deterministic=True" in keywords,
-                )
+                reason = parts.get("reason", "")
+                yield Claim(parts["sentence"], *about, reason, cell.id, "deterministic" in tags)
 
 
 def all_claims() -> dict[Path, list[Claim]]:

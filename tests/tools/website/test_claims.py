@@ -21,7 +21,7 @@ EXECUTED = new_notebook(
     cells=[
         new_markdown_cell("# 03 Tokenization\n\n## Bytes"),
         printed("seven\n✓ a | b is *less* than c\n✓ and so is d\n"),
-        printed("✓ one is odd\n", "claim(1 % 2 == 1, 'one is odd', deterministic=True)"),
+        printed("✓ one is odd\n", tags=["deterministic"]),
         new_markdown_cell("## Exercises"),
         printed("✓ twice as fast\n", tags=["timing"]),
         printed("✓ it holds\n✓ it holds\n", "# @title Solution 3.2\nclaim(True, 'it holds')"),
@@ -44,7 +44,7 @@ def test_a_claim_has_its_sentence_section_and_kind():
 
 @pytest.mark.parametrize("holds", [True, False])
 def test_what_claim_prints_is_read(holds, capsys, monkeypatch):
-    monkeypatch.setattr(package, "_why_results_may_differ", lambda *_: "numpy 1.0, the book has 2.0")
+    monkeypatch.setattr(package, "_why_results_may_differ", lambda timing: "numpy 1.0, the book has 2.0")
     package.claim(holds, "one (of two) beats: the other")
     (found,) = claims_of(new_notebook(cells=[printed(capsys.readouterr().out)]))
     assert found.sentence == "one (of two) beats: the other"
