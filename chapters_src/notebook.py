@@ -163,7 +163,7 @@ def _makes_a_page() -> bool:
     return os.environ.get("BOOK_BUILD") == "1"
 
 
-def claim(condition: object, sentence: str, *, timing: bool = False, deterministic: bool = False) -> None:
+def claim(condition: object, sentence: str, *, timing: bool = False) -> None:
     """State a result: print the sentence if its condition holds.
 
     A false claim stops the run where it has to hold: with embedded resources and the versions that
@@ -176,12 +176,10 @@ def claim(condition: object, sentence: str, *, timing: bool = False, determinist
         condition: True or False; also NumPy's boolean, or a boolean array or tensor without dimensions.
         sentence: what the condition says, in words, such as "fine-tuning beats frozen features".
         timing: the condition depends on measured time. Such a claim stands in a cell with the tag `timing`.
-        deterministic: the condition depends on no random draw, only on shipped weights, say, or on counts.
-            Then another `BOOK_SEED` excuses nothing, and `make seeds` checks that the cell prints the same.
 
     Raises:
-        ClaimFailed: the condition is false, with embedded resources and the pinned versions on a processor;
-            for a claim about measured time: and in CI; for one that depends on a draw: and `BOOK_SEED` is 0.
+        ClaimFailed: the condition is false, with embedded resources and the pinned versions on a processor,
+            in the published book; for a claim about measured time: and in CI.
         TypeError: the condition is not one truth value.
         ValueError: the sentence is empty.
     """
@@ -189,7 +187,7 @@ def claim(condition: object, sentence: str, *, timing: bool = False, determinist
         raise ValueError(f"a claim needs a sentence that says what holds, not {sentence!r}")
     if _truth(condition):
         print(f"✓ {sentence}")
-    elif reason := _why_results_may_differ(timing, deterministic):
+    elif reason := _why_results_may_differ(timing):
         print(f"✗ here it came out otherwise ({reason}): {sentence}")
     else:
         raise ClaimFailed(f"this did not hold: {sentence}")
@@ -206,11 +204,11 @@ def _truth(condition: object) -> bool:
     )
 
 
-def _why_results_may_differ(timing: bool, deterministic: bool) -> str:
+def _why_results_may_differ(timing: bool) -> str:
     """Say in a few words why results may differ from the book's; empty where they must not."""
     if timing and os.environ.get("CI", "").lower() in ("", "0", "false", "no"):
         return _MEASURED_HERE
-    if (number := _book_seed()) and not deterministic:
+    if number := _book_seed():
         return f"BOOK_SEED is {number}, the book has 0"
     if resources.choice() == "full":
         return "full resources"

@@ -15,6 +15,7 @@ import inputs
 import training_step
 from chapters_src.notebook import _MEASURED_HERE
 from paths import BUILD, EXECUTED, ROOT, notebooks
+from website.claims import SEEDS_TABLE, chapter, claims_of, read_counts
 
 pytestmark = pytest.mark.slow  # `make test` runs these after it has executed the notebooks
 every_notebook = pytest.mark.parametrize("notebook", notebooks(), ids=lambda path: path.stem)
@@ -93,6 +94,15 @@ def test_all_together_are_within_the_budget(absent):
     total = sum(map(seconds_there, records.values()))
     missing = NUM_CHAPTERS - sum(name[:2].isdigit() for name in records)
     assert total + 60 * missing <= ALL_SECONDS, records  # a minute for each chapter that is still to come
+
+
+@every_notebook
+def test_each_claim_is_in_the_table_of_seeds_and_nothing_else(notebook, executed):
+    """In the order of the page; of no seeds if it depends on no draw or on measured time."""
+    printed = [(claim.sentence, claim.deterministic or claim.timing) for claim in claims_of(executed)]
+    of_chapter = [count for count in read_counts(SEEDS_TABLE) if count.chapter == chapter(notebook)]
+    counted = [(count.claim, count.of == 0) for count in of_chapter]
+    assert printed == counted, f"run python tools/book.py seeds --only {notebook.stem}"
 
 
 @every_notebook

@@ -29,7 +29,7 @@ every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.
 
 LINES_OF_CODE = 25  # at most, in one cell, empty ones not counted
 CODE_CELLS_IN_A_ROW = 3  # at most, without prose between them
-TAGS = {"hide-cell", "hide-input", "print-open", "timing", "full-width"}
+TAGS = {"hide-cell", "hide-input", "print-open", "timing", "deterministic", "full-width"}
 CELL_METADATA = {"tags", "mystnb", "jupyter", "cellView", "lines_to_next_cell"}
 NOTEBOOK_METADATA = {"kernelspec", "language_info", "jupytext"}
 
@@ -424,30 +424,13 @@ def test_code_is_python(path):
         ast.parse(cell.source)
 
 
-def half_deterministic(cell: nbformat.NotebookNode) -> bool:
-    """Whether only some of a cell's claims are deterministic, or those of a cell that looks at a clock."""
-    calls = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
-    claims = [call for call in calls if ast.unparse(call.func) == "claim"]
-    kinds = {any(ast.unparse(k) == "deterministic=True" for k in claim.keywords) for claim in claims}
-    return len(kinds) > 1 or (kinds == {True} and "timing" in cell.metadata.get("tags", []))
-
-
 @every_notebook
-def test_all_claims_of_a_cell_are_deterministic_or_none_is(path):
-    assert [cell.id for cell in cells(path, "code") if half_deterministic(cell)] == []
-
-
-@pytest.mark.parametrize(
-    ("source", "tags", "expected"),
-    [
-        ("claim(a, 'a')\nclaim(b, 'b', deterministic=True)", [], True),
-        ("claim(a, 'a', timing=True, deterministic=True)", ["timing"], True),
-        ("for a in b:\n    claim(a, 'a', deterministic=True)", [], False),
-        ("claim(a, 'a')\nclaim(b, 'b', timing=True)", ["timing"], False),
-    ],
-)
-def test_cells_with_claims_of_both_kinds_are_found(source, tags, expected):
-    assert half_deterministic(nbformat.v4.new_code_cell(source, metadata={"tags": tags})) == expected
+def test_cells_with_the_tag_deterministic_have_claims_and_look_at_no_clock(path):
+    tags = {cell.id: set(cell.metadata.get("tags", [])) for cell in cells(path, "code")}
+    claiming = {cell.id for cell in cells(path, "code") if re.search(r"(?m)^\s*claim\(", cell.source)}
+    tagged = {name for name, of_cell in tags.items() if "deterministic" in of_cell}
+    assert tagged - claiming == set()
+    assert [name for name in tagged if "timing" in tags[name]] == []
 
 
 # --- One seed for the whole book.

@@ -17,10 +17,9 @@ OTHERWISE = "✗ here it came out otherwise (BOOK_SEED is 1, the book has 0): "
 NAMES = ("03_tokenization", "04_features")
 
 
-def cell(name: str, text: str, source: str = "claim(True, 'x')", **metadata) -> nbformat.NotebookNode:
-    return new_code_cell(
-        source, id=name, outputs=[new_output("stream", name="stdout", text=text)], metadata=metadata
-    )
+def cell(name: str, text: str, **metadata) -> nbformat.NotebookNode:
+    printed = new_output("stream", name="stdout", text=text)
+    return new_code_cell("claim(True, 'x')", id=name, outputs=[printed], metadata=metadata)
 
 
 class Book:
@@ -152,16 +151,13 @@ def test_a_cell_that_prints_another_number_of_claims_is_reported(book):
     assert book.rows()[0] == ("03", "it holds", 3, 4)
 
 
-DETERMINISTIC = "claim(True, 'x', deterministic=True)"
-
-
 def test_a_deterministic_claim_is_not_counted_but_its_cell_has_to_print_the_same(book):
     for seed in "0123":
-        book.prepare("03_tokenization", seed, [cell("a", "7\n✓ it holds\n", DETERMINISTIC)])
+        book.prepare("03_tokenization", seed, [cell("a", "7\n✓ it holds\n", tags=["deterministic"])])
     book.publish()
     assert book.count() == []
     assert book.rows()[0] == ("03", "it holds", 0, 0)
-    book.prepare("03_tokenization", "3", [cell("a", "8\n✓ it holds\n", DETERMINISTIC)])
+    book.prepare("03_tokenization", "3", [cell("a", "8\n✓ it holds\n", tags=["deterministic"])])
     assert book.count() == ["03, cell a: has a deterministic claim, but does not print the same at each seed"]
 
 

@@ -5,7 +5,6 @@ index lists what was tested, in the words that were printed. Beside each stands 
 the table of `make seeds`.
 """
 
-import ast
 import csv
 import re
 from collections.abc import Iterator
@@ -33,7 +32,7 @@ class Claim(NamedTuple):
     timing: bool  # it depends on measured time
     reason: str  # why it may have come out otherwise; empty where it held
     cell: str  # the id of the cell that printed it
-    deterministic: bool  # it depends on no draw
+    deterministic: bool  # it depends on no draw, says the tag of its cell
 
 
 class Count(NamedTuple):
@@ -51,20 +50,14 @@ def claims_of(executed: NotebookNode) -> Iterator[Claim]:
         if cell.cell_type != "code":
             continue
         solution = SOLUTION.match(cell.source)
-        about = section, solution[1] if solution else "", "timing" in cell.metadata.get("tags", [])
-        nodes = ast.walk(ast.parse(cell.source))
-        keywords = [ast.unparse(node) for node in nodes if isinstance(node, ast.keyword)]
+        tags = cell.metadata.get("tags", [])
+        about = section, solution[1] if solution else "", "timing" in tags
         printed = "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout")
         for line in printed.split("\n"):
             if found := HELD.fullmatch(line) or OTHERWISE.fullmatch(line):
                 parts = found.groupdict()
-                yield Claim(
-                    parts["sentence"],
-                    *about,
-                    parts.get("reason", ""),
-                    cell.id,
-                    "deterministic=True" in keywords,
-                )
+                reason = parts.get("reason", "")
+                yield Claim(parts["sentence"], *about, reason, cell.id, "deterministic" in tags)
 
 
 def all_claims() -> dict[Path, list[Claim]]:
@@ -87,12 +80,8 @@ def read_counts(table: Path) -> list[Count]:
 def index() -> str:
     """The index as Markdown: a sentence with its sums, and a table that readers sort and filter."""
     found = all_claims()
-    counts = {(count.chapter, count.claim): count for count in read_counts(SEEDS_TABLE)}
-    rows = [
-        _row(notebook, claim, counts.get((chapter(notebook), claim.sentence)))
-        for notebook, claims in found.items()
-        for claim in claims
-    ]
+    waiting = read_counts(SEEDS_TABLE)
+    rows = [_row(notebook, claim, waiting) for notebook, claims in found.items() for claim in claims]
     held = sum(not claim.reason for claims in found.values() for claim in claims)
     missing = [path.stem for path in notebooks() if path not in found]
     sums = f"**{len(rows)} claims** in {len(found)} notebooks; in this build {held} of them held."
@@ -102,17 +91,21 @@ def index() -> str:
     return f"{sums}\n\n```{{table}}\n:class: sortable claims\n\n{table}\n```\n"
 
 
-def _row(notebook: Path, claim: Claim, count: Count | None) -> str:
+def _row(notebook: Path, claim: Claim, waiting: list[Count]) -> str:
+    """A claim's row; its count is taken from those that wait, because a sentence may be printed twice."""
     link = f"../notebooks/{notebook.name}" + (f"#{claim.section.anchor}" if claim.section.anchor else "")
     where = f"Exercise {claim.exercise}" if claim.exercise else as_markdown(claim.section.title)
     status = f"✗ otherwise: {as_markdown(claim.reason)}" if claim.reason else "✓ held"
     cells = (chapter(notebook), as_markdown(claim.sentence), f"[{where}]({link})")
+    same = (chapter(notebook), claim.sentence)
+    seeds = "not counted"
+    if count := next((count for count in waiting if (count.chapter, count.claim) == same), None):
+        waiting.remove(count)
+        seeds = f"{count.held} of {count.of}"
     if claim.timing:
         status, seeds = f"{status} (measured time)", "measured"
     elif claim.deterministic:
         seeds = "no draw"
-    else:
-        seeds = f"{count.held} of {count.of}" if count else "not counted"
     return f"| {' | '.join(cells)} | {status} | {seeds} |"
 
 
