@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from chapters_src.exercises.checking import (
     Missing,
@@ -29,7 +30,7 @@ WORDS = ("training", "strain", "grain", "zebra")
 
 
 @exercise("3.1")
-def count_without_merges(num_tokens: object) -> str:
+def count_without_merges(num_tokens: Any) -> str:
     """Compare with a byte-level tokenizer that has no merges."""
     count = as_number(num_tokens, "num_tokens")
     tokenizer = BytePairTokenizer({character: i for i, character in enumerate(sorted(BYTE_OF))}, [])
@@ -48,7 +49,7 @@ def count_without_merges(num_tokens: object) -> str:
 
 
 @exercise("3.2")
-def encode_what_a_user_typed(encode_user_text: object, *, bpe: BytePairTokenizer) -> str:
+def encode_what_a_user_typed(encode_user_text: Any, *, bpe: BytePairTokenizer) -> str:
     """Compare with our tokenizer, which reads a special token in a text as plain characters."""
     encode = as_function(encode_user_text, "encode_user_text(text)")
     special_ids = {bpe.vocabulary[token] for token in bpe.special_tokens}
@@ -71,8 +72,8 @@ def encode_what_a_user_typed(encode_user_text: object, *, bpe: BytePairTokenizer
 
 @exercise("3.3")
 def characters_per_token(
-    packed: object,
-    spaces_only: object,
+    packed: Any,
+    spaces_only: Any,
     *,
     bpe: BytePairTokenizer,
     unigram: UnigramTokenizer,
@@ -131,7 +132,7 @@ def _check_packed(packed: dict, name: str, tokenize: Callable[[str], Sequence], 
 
 
 @exercise("3.4")
-def years_of_one_token(whole_years: object, *, wordpiece: WordPieceTokenizer) -> str:
+def years_of_one_token(whole_years: Any, *, wordpiece: WordPieceTokenizer) -> str:
     """Tokenize each year."""
     if is_missing(whole_years):
         raise Missing("`whole_years`")
@@ -155,7 +156,7 @@ def years_of_one_token(whole_years: object, *, wordpiece: WordPieceTokenizer) ->
 
 
 @exercise("3.5")
-def drop_merges(encode_with_dropout: object) -> str:
+def drop_merges(encode_with_dropout: Any) -> str:
     """Try rates 0 and 1, then count how often merges are skipped, each alone and together."""
     encode = as_function(encode_with_dropout, "encode_with_dropout(word, merges, rate, generator)")
 
@@ -224,10 +225,10 @@ def _replay(word: str, merges: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 @exercise("3.6", takes="a second or two")
 def tokenizer_for_code(
-    code_bpe: object,
-    factors: object,
-    training_code: object,
-    held_out_code: object,
+    code_bpe: Any,
+    factors: Any,
+    training_code: Any,
+    held_out_code: Any,
     *,
     bpe: BytePairTokenizer,
     prose: Sequence[str],
@@ -258,7 +259,7 @@ def tokenizer_for_code(
     for name, texts, home, guest in (("prose", prose, bpe, code_bpe), ("code", held_out_code, code_bpe, bpe)):
         found = as_number(factors.get(name), f"factors[{name!r}]")
         counts = [(len(home.encode(text)), len(guest.encode(text))) for text in texts]
-        at_home, away = map(sum, zip(*counts, strict=True))
+        at_home, away = (sum(column) for column in zip(*counts, strict=True))
         _check_factor(name, found, away / at_home, counts)
     return "Each tokenizer wins where it was trained, by the factors that you measured."
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -341,7 +341,7 @@ def orders_of_a_sentence(one_order: object, new_orders: object) -> str:
     return "Measure both with `mean_scores`. What else could make the second one gain?"
 
 
-def _five_parts(shuffle: Callable[..., Any]) -> list[list[int]]:
+def _five_parts(shuffle: Asked) -> list[list[int]]:
     """Ask for the parts, twice with equal generators."""
     first, again = (shuffle(SENTENCE, np.random.default_rng(0)) for _ in range(2))
     first, again = (parts.tolist() if isinstance(parts, np.ndarray) else parts for parts in (first, again))

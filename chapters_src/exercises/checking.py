@@ -221,7 +221,7 @@ def as_function(answer: object, usage: str, *, may_give_none: bool = False) -> "
     return Asked(answer, may_give_none)
 
 
-def as_number(answer: object, name: str) -> float:
+def as_number(answer: Any, name: str) -> float:
     """Take an answer that has to be a number.
 
     Args:
@@ -311,7 +311,7 @@ class _Raised(Wrong):
         self.code = code
 
 
-def show(value: object) -> str:
+def show(value: Any) -> str:
     """Write a value in a few words, without addresses of objects."""
     if getattr(value, "shape", None) == ():
         value = value.item()
@@ -391,5 +391,5 @@ def _untouched() -> Iterator[None]:
             numpy.random.set_state(of_numpy)
         if torch:
             torch.set_rng_state(of_torch)
-        if of_cards:
+        if torch and of_cards:
             torch.cuda.set_rng_state_all(of_cards)
