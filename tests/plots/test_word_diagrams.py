@@ -81,7 +81,7 @@ def test_a_chain_inside_another_is_part_of_it():
 
 @pytest.mark.parametrize("wrong", [[], [["a", "b"], ["c", "d"]], [["a", letter] for letter in "bcde"]])
 def test_the_tree_refuses_what_does_not_fit(wrong):
-    with pytest.raises(ValueError, match="1 to 3 with one beginning"):
+    with pytest.raises(ValueError, match="1 to 3 with one root"):
         word_diagrams.hypernym_tree(wrong)
 
 

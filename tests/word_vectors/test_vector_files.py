@@ -49,9 +49,7 @@ def test_lines_are_read_one_at_a_time(tmp_path):
     path.write_text("one 1 2\ntwo 3 4\nthree 5\n")
     lines = wv.each_vector(path)
     assert [next(lines)[0], next(lines)[0]] == ["one", "two"]  # The damage further on is not seen yet.
-    with pytest.raises(
-        wv.VectorFileError, match="line 3: 1 numbers after the word 'three', where 2 should be"
-    ):
+    with pytest.raises(wv.VectorFileError, match="line 3: 1 numbers after the word 'three', expected 2"):
         next(lines)
 
 
@@ -66,8 +64,8 @@ def test_only_the_wanted_words_are_kept(vectors, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"2 2\none 1 2\ntwo 3\n", "line 3: 1 numbers after the word 'two', where 2 should be"),
-        (b"one 1 2\ntwo 3 4 5\n", "line 2: 3 numbers after the word 'two', where 2 should be"),
+        (b"2 2\none 1 2\ntwo 3\n", "line 3: 1 numbers after the word 'two', expected 2"),
+        (b"one 1 2\ntwo 3 4 5\n", "line 2: 3 numbers after the word 'two', expected 2"),
         (b"one 1 2\ntwo 3 x\n", "line 2: could not convert .* after the word 'two'"),
         (b"one 1 2\ntwo 3 nan\n", "line 2: not all numbers after the word 'two' are finite"),
         (b"one 1 2\ntwo 3 1e99\n", "line 2: not all numbers after the word 'two' are finite"),
