@@ -76,7 +76,7 @@ def test_only_the_wanted_words_are_kept(vectors, tmp_path):
         (b"1 2\none 1 2\ntwo 3 4\n", "line 3: the file ends after 2 vectors; its first line says 1"),
         (b"", "line 1: there are no vectors"),
         (b"one\n", "line 1: 0 numbers"),
-        (b"one 1 2\none 3 4\n", "line 2: the word 'one' stands twice"),
+        (b"one 1 2\none 3 4\n", "line 2: the word 'one' is repeated"),
     ],
 )
 def test_damage_is_named_with_its_line(content, message, tmp_path):
@@ -89,7 +89,7 @@ def test_damage_is_named_with_its_line(content, message, tmp_path):
 def test_half_a_compressed_file(vectors, tmp_path):
     path = tmp_path / "vectors.gz"
     path.write_bytes(gzip.compress(b"".join(b"word%d 1 2\n" % i for i in range(9_000)))[:-20])
-    with pytest.raises(wv.VectorFileError, match="not a whole compressed file"):
+    with pytest.raises(wv.VectorFileError, match="not a complete compressed file"):
         list(wv.each_vector(path))
 
 

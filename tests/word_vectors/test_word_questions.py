@@ -59,7 +59,7 @@ def test_unknown_words_and_wrong_shapes(vectors):
     assert "word3" in vectors and "nowhere" not in vectors and len(vectors) == 40
     with pytest.raises(ValueError, match="'a' is repeated"):
         wv.WordVectors(["a", "b", "a"], np.eye(3))
-    with pytest.raises(ValueError, match=r"3 words need as many rows, not the shape \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"3 words need as many rows, not shape \(2, 2\)"):
         wv.WordVectors(["a", "b", "c"], np.eye(2))
 
 
