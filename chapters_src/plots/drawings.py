@@ -68,14 +68,14 @@ def read(path: Path) -> Drawing:
         path: an SVG file with `<title>`, `<desc>`, its caption as `<metadata>`, and a `width` in pixels.
 
     Returns:
-        The drawing; its `svg` is as wide as the page lets it be, up to that width.
+        The drawing; its `svg` is as wide as the page allows, up to that width.
     """
     text = path.read_text(encoding="utf-8")
     root = ElementTree.fromstring(text)
     title, description, caption = (
         " ".join((root.findtext(f"{_SVG}{tag}") or "").split()) for tag in ("title", "desc", "metadata")
     )
-    width = int(root.get("width"))
+    width = int(root.attrib["width"])
     shown = re.sub(r"(?s)<!--.*?-->|<metadata>.*?</metadata>", "", text[text.index("<svg") :])
     style = f"display:block;width:100%;max-width:{width}px;height:auto;margin:0 auto"
     label = html.escape(title)
