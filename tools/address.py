@@ -1,7 +1,7 @@
-"""Write what stands in one place wherever it is repeated: address and version, and the list of notebooks.
+"""Keep every copy of the address, the version and the list of notebooks up to date.
 
-pyproject.toml holds the address and the version, _toc.yml the list. Standard library only: a new clone gets
-its address, and a release is checked, before anything is installed.
+pyproject.toml holds the address and the version, _toc.yml the list. Standard library only, because this runs
+before anything is installed.
 """
 
 import json
@@ -25,7 +25,7 @@ LIST_END = "<!-- End of the list. -->\n"
 
 
 class AddressError(Exception):
-    """The address cannot be used, or not be found; the message says why, and what to do."""
+    """The address is invalid or missing; the message says why, and what to do."""
 
 
 def run(command: str) -> int:
@@ -43,28 +43,28 @@ def run(command: str) -> int:
 
 
 def address() -> tuple[str, str]:
-    """The repository's address and the tag of the release, such as `v0.1.0`.
+    """Return the repository's address and the tag of the release, such as `v0.1.0`.
 
     Raises:
-        AddressError: the address is not one that `stamp` would find again.
+        AddressError: the address does not have the form that `stamp` can find again.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     repository = project["urls"]["Repository"]
     if not re.fullmatch(ANY_ADDRESS, repository):
         raise AddressError(
             f"Repository in pyproject.toml is {repository!r}. Write https://github.com/ACCOUNT/{NAME}: Colab "
-            "opens notebooks of GitHub only, and by this name the address is found when it changes."
+            "opens notebooks from GitHub only, and this name is how later changes find the address."
         )
     return repository, "v" + project["version"]
 
 
 def has_address() -> bool:
-    """Whether the repository has an address yet."""
+    """Return whether the repository has an address yet."""
     return address()[0] != PLACEHOLDER
 
 
 def site_address() -> str | None:
-    """Where the site is published: the code host's address for pages of the repository, or None."""
+    """Return the address of the published site, on the code host's pages, or None."""
     if not has_address():
         return None
     account = address()[0].removeprefix("https://github.com/").partition("/")[0]
@@ -72,7 +72,7 @@ def site_address() -> str | None:
 
 
 def stamped(text: str) -> str:
-    """A text with today's address, and today's tag in Colab links, set-up lines and configuration."""
+    """Update the address in a text, and the tag in its Colab links, set-up lines and configuration."""
     repository, tag = address()
     name = repository.removeprefix("https://github.com/")
     text = re.sub(ANY_ADDRESS + r"(@v[\w.]+)?", lambda m: repository + (f"@{tag}" if m[1] else ""), text)
@@ -82,16 +82,16 @@ def stamped(text: str) -> str:
 
 
 def stamp(check_only: bool = False) -> list[str]:
-    """Stamp all files that name the address or the version, and list the notebooks in README.md.
+    """Update all files with the address or the version, and the list of notebooks in README.md.
 
     Args:
-        check_only: change nothing.
+        check_only: do not write anything.
 
     Returns:
         The files that were, or would be, changed, relative to the root.
 
     Raises:
-        AddressError: the address cannot be used, or the list cannot be written.
+        AddressError: the address is invalid, or the list cannot be written.
     """
     changed = []
     plain = [ROOT / name for name in TEXTS]
@@ -106,11 +106,11 @@ def stamp(check_only: bool = False) -> list[str]:
 
 
 def with_list(text: str) -> str:
-    """README.md with the notebooks of `_toc.yml`, in its order, between the two marks."""
+    """Return README.md with the notebooks of `_toc.yml`, in order, between the two marks."""
     before, start, rest = text.partition(LIST_START)
     _, end, after = rest.partition(LIST_END)
     if not start or not end:
-        raise AddressError(f"README.md has to hold these two lines:\n{LIST_START}{LIST_END}")
+        raise AddressError(f"README.md must contain these two lines:\n{LIST_START}{LIST_END}")
     rows = ["| | read the source | run in Colab |", "|---|---|---|"]
     repository, tag = address()
     colab = COLAB + repository.removeprefix("https://github.com/") + f"/blob/{tag}/"
@@ -120,17 +120,17 @@ def with_list(text: str) -> str:
 
 
 def listed() -> list[str]:
-    """The notebooks of the table of contents, in its order, such as `notebooks/03_tokenization.ipynb`."""
+    """List the notebooks of the table of contents, in order, such as `notebooks/03_tokenization.ipynb`."""
     contents = (ROOT / "_toc.yml").read_text(encoding="utf-8")
     return [f"{name}.ipynb" for name in re.findall(r"(?m)^ *- file: (notebooks/\w+)$", contents)]
 
 
 def title(name: str) -> str:
-    """The title of a notebook, such as `03 Tokenization`."""
+    """Return the title of a notebook, such as `03 Tokenization`."""
     try:
         cells = json.loads((ROOT / name).read_text(encoding="utf-8"))["cells"]
     except FileNotFoundError:
-        raise AddressError(f"_toc.yml lists {name}, and there is no such file") from None
+        raise AddressError(f"_toc.yml lists {name}, which does not exist") from None
     return "".join(cells[0]["source"]).partition("\n")[0].removeprefix("# ")
 
 
@@ -141,7 +141,7 @@ def set_address() -> list[str]:
         The files that were changed, relative to the root.
 
     Raises:
-        AddressError: git or the remote is missing, or the remote is none that the book can have.
+        AddressError: git or the remote is missing, or the book cannot use the remote.
     """
     repository = https_form(_remote())
     path = ROOT / "pyproject.toml"
@@ -155,44 +155,44 @@ def set_address() -> list[str]:
 
 
 def https_form(remote: str) -> str:
-    """The address of a repository as a reader opens it.
+    """Convert a git remote to the https address of the repository.
 
     Args:
-        remote: as git has it: `git@github.com:ACCOUNT/NAME.git`, `ssh://git@github.com/ACCOUNT/NAME`,
+        remote: the remote in one of git's forms: `git@github.com:ACCOUNT/NAME.git`, `ssh://git@github.com/ACCOUNT/NAME`,
             `https://github.com/ACCOUNT/NAME.git`.
 
     Returns:
         `https://github.com/ACCOUNT/NAME`.
 
     Raises:
-        AddressError: it lies elsewhere, or has another name.
+        AddressError: it is not on GitHub, or has the wrong name.
     """
-    remote = re.sub(r"//[^@/]*@", "//", remote)  # a password has no place in a message
+    remote = re.sub(r"//[^@/]*@", "//", remote)  # never print a password
     form = r"(?:\w+://|[\w.-]+@)?(?:ssh\.)?([\w.-]+)(?::\d+/|[:/])([\w.-]+)/([\w.-]+?)(?:\.git)?/?"
     match = re.fullmatch(form, remote)
     host, account, name = match.groups() if match else ("", "", "")
     if host.lower() != "github.com":
         raise AddressError(
-            f"the git remote {REMOTE} is {remote}, which is not on github.com, and Colab opens notebooks of "
-            f"GitHub only. Push the book there, then: git remote set-url {REMOTE} ADDRESS"
+            f"the git remote {REMOTE} is {remote}, which is not on github.com, and Colab opens notebooks "
+            f"from GitHub only. Push the book there, then: git remote set-url {REMOTE} ADDRESS"
         )
     if name != NAME or account == "OWNER":
         raise AddressError(
-            f"the git remote {REMOTE} is {remote}: the repository has to be called {NAME}, the name by which "
-            "its address is found, and to belong to a real account. Rename it on GitHub, then: git remote "
+            f"the git remote {REMOTE} is {remote}: the repository must be called {NAME}, the name that "
+            "later changes search for, and belong to a real account. Rename it on GitHub, then: git remote "
             f"set-url {REMOTE} ADDRESS"
         )
     return f"https://github.com/{account}/{name}"
 
 
 def check_release() -> str:
-    """Make sure that the book as it is may be published; on a tag of CI, that the tag is the version.
+    """Check that the book is ready to publish; for a tag in CI, also that the tag is the version.
 
     Returns:
         The tag of the release.
 
     Raises:
-        AddressError: something is missing. All of it is named.
+        AddressError: something is missing; the message lists everything.
     """
     repository, tag = address()
     problems = []

@@ -1,6 +1,6 @@
 """The command line of the book: `python tools/book.py COMMAND`. Needs only Python >= 3.11.
 
-Every command that needs packages first makes sure that `.venv` holds the pinned ones, then goes on inside it;
+Commands that need packages first install the pinned versions into `.venv`, then run again inside it;
 `test-colab` does the same with `.venv-colab` and Colab's versions.
 """
 
@@ -12,37 +12,37 @@ import sys
 
 COMMANDS = {
     "book": "install what is missing, execute the notebooks whose inputs changed, render the site",
-    "pdf": "the book, and from it one PDF",
-    "epub": "the book, and from it one EPUB",
-    "test": "the book, and everything that is checked: style, unit tests, notebooks, the site in a browser",
-    "test-full": "the same; also every notebook twice and with full resources, every page over HTTP too",
+    "pdf": "build the book, then one PDF of it",
+    "epub": "build the book, then one EPUB of it",
+    "test": "build the book and check everything: style, unit tests, notebooks, the site in a browser",
+    "test-full": "the same, plus every notebook twice and with full resources, every page over HTTP too",
     "test-colab": "run every notebook as in Colab: its versions, from the set-up cell (3 GB to download)",
     "serve": "serve the rendered site on this computer",
     "lab": "open the notebooks in JupyterLab",
     "new": "make the skeleton of a chapter: python tools/book.py new 12_language_model",
     "lint": "check style, types and spelling only",
-    "bench": "measure speed beside peers and write benchmarks/results.md",
+    "bench": "compare speed with other implementations and write benchmarks/results.md",
     "seeds": "execute the notebooks at three other seeds and write benchmarks/seeds.csv",
     "pins": "compile requirements.txt from the ranges in pyproject.toml",
-    "stamp": "write the address, the version and the list of notebooks wherever they stand",
+    "stamp": "update the address, the version and the list of notebooks everywhere",
     "set-address": "take the repository's address from the git remote origin, then stamp",
-    "check-release": "say whether the book as it is may be published, and what is missing",
-    "clean": "remove the environments and everything that was built",
+    "check-release": "check whether the book is ready to publish, and list what is missing",
+    "clean": "remove the environments and all build outputs",
     "help": "list the commands",
 }
-# What each command needs of the extras in pyproject.toml; those that are not named need "book".
+# The extras in pyproject.toml that each command needs; commands not listed need "book".
 WITH_TEST = ("pdf", "epub", "test", "test-full", "lint", "bench")
 EXTRAS = {"lab": ["book", "lab"]} | {command: ["book", "test"] for command in WITH_TEST}
 UNDER_LOCK = "BOOK_UNDER_LOCK"  # tells the inner Python that the outer one holds the lock
-ENDLESS = ("serve", "lab")  # these change nothing, and must not keep others from working
+ENDLESS = ("serve", "lab")  # these change nothing, and must not block other commands
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     if sys.version_info < (3, 11):  # noqa: UP036
-        print(f"The book needs Python 3.11 or newer, and this is {sys.version.split()[0]}.", file=sys.stderr)
+        print(f"The book needs Python 3.11 or newer; this is {sys.version.split()[0]}.", file=sys.stderr)
         return 2
-    for stream in (sys.stdout, sys.stderr):  # a console of Windows may have no check mark
+    for stream in (sys.stdout, sys.stderr):  # a Windows console may lack the check mark
         stream.reconfigure(errors="backslashreplace") if hasattr(stream, "reconfigure") else None
     options = parsed(arguments)
     if options.command == "help":
@@ -64,18 +64,18 @@ def main(arguments: list[str] | None = None) -> int:
             if python is None:
                 return 0
             if options.command not in ENDLESS:
-                return go_on(python, given, **{UNDER_LOCK: "1"})
-        return go_on(python, given)
+                return rerun(python, given, **{UNDER_LOCK: "1"})
+        return rerun(python, given)
     except environment.InstallFailed as failure:
         print(f"\nfailed: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nstopped; what was finished is kept", file=sys.stderr)
+        print("\nstopped; finished work is kept", file=sys.stderr)
         return 130
 
 
 def parser() -> argparse.ArgumentParser:
-    """The commands and their options."""
+    """Return the parser of commands and options."""
     result = argparse.ArgumentParser(prog="python tools/book.py", description=__doc__.splitlines()[0])
     result.add_argument("command", nargs="?", choices=COMMANDS, default="help", metavar="COMMAND")
     result.add_argument("name", nargs="?", help="of the new chapter, such as 12_language_model")
@@ -94,18 +94,18 @@ def parser() -> argparse.ArgumentParser:
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
-    """The command and its options, which have to belong to it."""
+    """Parse the command and its options, and check that they belong together."""
     result = parser()
     options = result.parse_args(arguments)
     if options.name and options.command != "new":
         result.error(f"{options.command} takes no name: {options.name!r}")
     if options.only and options.command not in ("book", "seeds"):
-        result.error("--only goes with book and seeds")
+        result.error("--only works with book and seeds")
     return options
 
 
-def go_on(python: str, arguments: list[str], **variables: str) -> int:
-    """Run the same command in the environment that was prepared for it."""
+def rerun(python: str, arguments: list[str], **variables: str) -> int:
+    """Run the same command again in the prepared environment."""
     import processes
 
     known = {**os.environ, "PYTHONPATH": "", "PYTHONUTF8": "1", **variables}
@@ -113,7 +113,7 @@ def go_on(python: str, arguments: list[str], **variables: str) -> int:
 
 
 def prepare(options: argparse.Namespace) -> str | None:
-    """Give a command what it needs: the Python to go on with, or None where nothing is left to do."""
+    """Prepare a command, and return the Python to run it with, or None if nothing is left to do."""
     import environment
 
     if options.command == "clean":

@@ -1,11 +1,11 @@
-"""Where a browser of Chromium's family is installed: on the PATH, or in the usual places of each system."""
+"""Find an installed Chromium browser: on the PATH, or in the usual places of each system."""
 
 import os
 import shutil
 import sys
 from collections.abc import Mapping
 
-# How it is started. Without the last four, Chromium itself asks its maker's servers at every start.
+# Options. Without the last four, Chromium contacts its vendor's servers at every start.
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -33,19 +33,19 @@ WINDOWS = (
 
 
 def find_browser() -> str | None:
-    """The program of a browser on this computer, or None if there is none."""
+    """Return the path of an installed browser, or None."""
     return next(filter(None, map(shutil.which, candidates(sys.platform, os.environ))), None)
 
 
 def candidates(platform: str, variables: Mapping[str, str]) -> list[str]:
-    """Commands and files that may be a browser, the best first.
+    """List commands and files that may be a browser, the best first.
 
     Args:
-        platform: as `sys.platform` has it.
-        variables: of the environment; on Windows they say where programs are.
+        platform: a value of `sys.platform`.
+        variables: environment variables, which locate programs on Windows.
 
     Returns:
-        What may be given to `shutil.which`.
+        Candidates for `shutil.which`.
     """
     if platform == "darwin":
         folders = ("/Applications", f"{variables.get('HOME', '')}/Applications")

@@ -1,10 +1,10 @@
-"""Run every notebook as a reader in Colab does: on Colab's versions, from the set-up cell.
+"""Run every notebook as in Colab: on Colab's versions, from the set-up cell.
 
-`.venv-colab` is what a session starts with, and stays as it is. Each notebook gets a session of its own: an
+`.venv-colab` is what a session starts with, and never changes. Each notebook gets its own session: an
 environment on top of that one, into which the set-up cell installs. The release that this cell fetches is a
-commit of this very tree. After the run, every package that was there must be found at the version it had.
+commit of this tree. After the run, every package of `.venv-colab` must still have its version.
 
-Runs inside `.venv-colab`, so it imports only what is there.
+Runs inside `.venv-colab`, so it imports only what is installed there.
 """
 
 import json
@@ -29,10 +29,10 @@ from environment import COLAB_PYTHON
 from execute import HEARTBEAT
 from paths import ROOT, notebooks
 
-# Stands for the book's address, which may not be known yet. No host has such a name: what git does not
-# redirect is an error, and not somebody else's code.
+# Replaces the book's address, which may not be known yet. No such host exists, so a missing redirect is an
+# error, not somebody else's code.
 RELEASE = f"https://release.invalid/{address.NAME}"
-CELL_TIMEOUT = 1200  # seconds: for a cell that hangs; in Colab itself there is no such limit
+CELL_TIMEOUT = 1200  # seconds, for a cell that hangs; Colab itself has no such limit
 STAND_IN = ROOT / "tests" / "colab" / "stand_in"  # the module google.colab
 # The first version of a package on the path is the one that is imported.
 LIST_PACKAGES = """\
@@ -56,7 +56,7 @@ def run_all(say: Callable = print) -> None:
         say: where progress goes.
 
     Raises:
-        ColabFailed: a notebook raised an error, or changed a package that was there. All are run first.
+        ColabFailed: a notebook raised an error, or changed an installed package. All notebooks run first.
     """
     say(f"notebooks: {len(notebooks())}, one after the other, on Python {sys.version.split()[0]}")
     say(f"  {not_shown(sys.version_info[:2])}")
@@ -74,10 +74,10 @@ def run_all(say: Callable = print) -> None:
 
 
 def not_shown(python: tuple[int, int]) -> str:
-    """Say what a run on this Python leaves open.
+    """Describe what a run on this Python does not show.
 
     Args:
-        python: the first two numbers of its version.
+        python: major and minor version.
 
     Returns:
         A line for the log.
@@ -98,10 +98,10 @@ def run(notebook: Path, folder: Path, variables: dict[str, str], say: Callable =
         notebook: the committed notebook.
         folder: an empty folder for the session, away from this tree.
         variables: the environment variables of the session.
-        say: where progress goes, the packages that were installed, and claims that came out otherwise.
+        say: where progress, installed packages and false claims go.
 
     Returns:
-        What is wrong: an error with the cell that raised it, packages that changed. Empty if nothing is.
+        Problems: an error with the cell that raised it, packages that changed; empty if there are none.
     """
     python = start_session(folder)
     before = packages(python)
@@ -116,10 +116,10 @@ def run(notebook: Path, folder: Path, variables: dict[str, str], say: Callable =
 
 
 def start_session(folder: Path) -> str:
-    """Make an environment that sees all packages of this one and `google.colab`, and into which pip installs.
+    """Create an environment on top of this one, with `google.colab`, for pip to install into.
 
     Args:
-        folder: where it is made.
+        folder: where to create it.
 
     Returns:
         The path of its Python.
@@ -135,12 +135,12 @@ def start_session(folder: Path) -> str:
 
 
 def packages(python: str) -> dict[str, str]:
-    """Every package that a Python finds, with its version."""
+    """Return all packages that a Python finds, with their versions."""
     return json.loads(_asked([python, "-I", "-c", LIST_PACKAGES]))
 
 
 def _asked(command: list) -> str:
-    """What a command prints."""
+    """Return what a command prints."""
     command = [command[0], "-X", "utf8", *command[1:]]
     return subprocess.run(
         command, check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8"
@@ -148,7 +148,7 @@ def _asked(command: list) -> str:
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    """Say which packages that were there are gone or have another version: `numpy 2.1.3, now 2.4.6`."""
+    """List packages that are gone or have another version: `numpy 2.1.3, now 2.4.6`."""
     return [
         f"{name} {version}, now {after.get(name, 'gone')}"
         for name, version in sorted(before.items())
@@ -157,7 +157,7 @@ def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
 
 
 def false_claims(notebook: nbformat.NotebookNode) -> list[str]:
-    """What claims printed that came out otherwise: in Colab they report and do not fail."""
+    """Return what false claims printed: in Colab they report and do not fail."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     printed = "".join(output["text"] for output in outputs if output["output_type"] == "stream")
     return re.findall(r"(?m)^✗ .*$", printed)
@@ -167,13 +167,13 @@ def local_release(folder: Path) -> dict[str, str]:
     """Commit this tree as the release, and let git fetch `RELEASE` from there.
 
     Args:
-        folder: where the repository is made. The one of this tree, if there is one, stays as it is.
+        folder: where to create the repository. This tree's own repository stays as it is.
 
     Returns:
         The environment variables that redirect git.
 
     Raises:
-        ColabFailed: git is missing, or says why it cannot.
+        ColabFailed: git is missing or failed.
     """
     _, tag = address.address()
     bare = folder / "release.git"
@@ -190,7 +190,7 @@ def local_release(folder: Path) -> dict[str, str]:
 
 
 def environment(redirect: dict[str, str]) -> dict[str, str]:
-    """The variables of a session: those of this process, without any of Python, the book or the Hub."""
+    """Return this process's environment variables, without those of Python, the book and the Hub."""
     not_of_colab = ("PYTHON", "BOOK_", "HF_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(not_of_colab)}
     return {**kept, **redirect, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # the last one silences a warning
@@ -199,11 +199,11 @@ def environment(redirect: dict[str, str]) -> dict[str, str]:
 def _execute(
     notebook: Path, python: str, folder: Path, variables: dict[str, str], say: Callable
 ) -> tuple[str, nbformat.NotebookNode]:
-    """Execute from the first cell; the error with its cell (empty if there was none), and the outputs."""
+    """Execute all cells; return the error with its cell (empty if there was none), and the outputs."""
     content = nbformat.read(notebook, 4)
     for cell in content.cells:
         cell.source = cell.source.replace(address.address()[0], RELEASE)
-    work = folder / "content"  # as the working folder is called in Colab
+    work = folder / "content"  # the name of the working folder in Colab
     work.mkdir()
     started, said = [], [time.monotonic()]
 
@@ -230,7 +230,7 @@ def _execute(
 
 
 def _kernel(python: str, folder: Path) -> AsyncKernelManager:
-    """What starts the stand-in's kernel in a session."""
+    """Return a manager that starts the kernel of a session."""
     colab = folder / "kernels" / "colab"
     colab.mkdir(parents=True)
     command = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -242,5 +242,5 @@ def _kernel(python: str, folder: Path) -> AsyncKernelManager:
 
 
 def without_colors(text: str) -> str:
-    """A report without the codes that color it at a terminal."""
+    """Remove terminal color codes."""
     return re.sub(r"\x1b\[[\d;]*m", "", text)

@@ -1,4 +1,4 @@
-"""What the commands of `tools/book.py` do, once the packages are there. Each returns an exit code."""
+"""The commands of `tools/book.py`, once the packages are installed. Each returns an exit code."""
 
 import functools
 import http.server
@@ -21,11 +21,11 @@ from website import formulas, render, vendor
 
 
 class Failure(Exception):
-    """A step failed; the message is what the reader of the terminal needs."""
+    """A step failed; the message is for the terminal."""
 
 
 def book(options: Namespace) -> int:
-    """Execute what changed, render the site, say where it is."""
+    """Execute what changed, render the site, and print where it is."""
     try:
         execute.execute_changed(requirements(options), only=options.only, say=_say)
         render.render(say=_say)
@@ -43,21 +43,21 @@ def book(options: Namespace) -> int:
 
 
 def pdf(options: Namespace) -> int:
-    """The book, and from it one PDF."""
-    from paper.printing import make_pdf  # here, because `make book` does without the packages that it needs
+    """Build the book, then one PDF of it."""
+    from paper.printing import make_pdf  # here, because `make book` does not install its packages
 
     return _in_one_file(options, "pdf", make_pdf)
 
 
 def epub(options: Namespace) -> int:
-    """The book, and from it one EPUB."""
+    """Build the book, then one EPUB of it."""
     from paper.epub import make_epub
 
     return _in_one_file(options, "epub", make_epub)
 
 
 def _in_one_file(options: Namespace, kind: str, make: Callable) -> int:
-    """Make the book, then one file of it, unless that is there and made from the same."""
+    """Build the book, then one file of it, unless that file is up to date."""
     from paper import contents
 
     book(options)
@@ -77,7 +77,7 @@ def _in_one_file(options: Namespace, kind: str, make: Callable) -> int:
 
 
 def test(options: Namespace) -> int:
-    """Everything that is checked, the fast things first."""
+    """Check everything, fast checks first."""
     lint(options)
     os.environ["BOOK_REQUIREMENTS"] = str(requirements(options))
     _pytest("unit tests", "not slow and not site and not full")
@@ -87,7 +87,7 @@ def test(options: Namespace) -> int:
 
 
 def test_full(options: Namespace) -> int:
-    """Besides, what takes long: second executions, full resources, every page in every way."""
+    """Also run slow checks: second executions, full resources, every page in every way."""
     os.environ["BOOK_VISITS"] = "all"
     test(options)
     _pytest("second executions and full resources", "full", at_a_time=1)
@@ -104,7 +104,7 @@ def test_colab(options: Namespace) -> int:
 
 
 def lint(options: Namespace) -> int:
-    """Style, types, spelling, notebooks without outputs, one address, one list of notebooks."""
+    """Check style, types, spelling, and that notebooks have no outputs and stamps are up to date."""
     _step("ruff", "ruff", "check", "--quiet", ".")
     _step("ruff format", "ruff", "format", "--check", "--quiet", ".")
     _step("pyrefly", "pyrefly", "check", "--summary=none", "--python-interpreter-path", sys.executable)
@@ -116,27 +116,27 @@ def lint(options: Namespace) -> int:
         raise Failure(str(problem)) from problem
     if unstamped:
         raise Failure(
-            f"another address, version or list in {', '.join(unstamped)}: python tools/book.py stamp"
+            f"outdated address, version or list in {', '.join(unstamped)}: run python tools/book.py stamp"
         )
     return 0
 
 
 def serve(options: Namespace) -> int:
-    """Serve the rendered site on this computer, until interrupted."""
+    """Serve the rendered site locally until interrupted."""
     if not (HTML / "index.html").exists():
         raise Failure("there is no site yet: run python tools/book.py book first")
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=HTML)
     try:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 8000), handler)
     except OSError as error:
-        raise Failure(f"port 8000 cannot be used ({error.strerror}): stop what uses it") from error
+        raise Failure(f"port 8000 is not available ({error.strerror}): stop what uses it") from error
     with server:
         _say("http://127.0.0.1:8000  (stop with Ctrl-C)")
         server.serve_forever()
 
 
 def bench(options: Namespace) -> int:
-    """Measure speed beside peers; the run writes benchmarks/results.md."""
+    """Compare speed with other implementations, and write benchmarks/results.md."""
     return processes.call([sys.executable, str(ROOT / "benchmarks" / "run.py")], cwd=ROOT, env=_environment())
 
 
@@ -153,12 +153,12 @@ def seeds(options: Namespace) -> int:
 
 
 def lab(options: Namespace) -> int:
-    """Open the notebooks in JupyterLab, until interrupted."""
+    """Open the notebooks in JupyterLab until interrupted."""
     return processes.call([sys.executable, "-m", "jupyterlab", str(NOTEBOOKS)], cwd=ROOT, env=_environment())
 
 
 def new(options: Namespace) -> int:
-    """Make the skeleton of a chapter, and say what is left to do."""
+    """Write the skeleton of a chapter, and print what is left to do."""
     try:
         _say("\n".join(skeleton.make(options.name)))
     except (skeleton.SkeletonError, address.AddressError) as failed:
@@ -167,14 +167,14 @@ def new(options: Namespace) -> int:
 
 
 def requirements(options: Namespace) -> Path:
-    """The pins in use: a part of the key that decides what is executed again."""
+    """Return the pins in use: part of the key that decides what is executed again."""
     return environment.NEWEST_REQUIREMENTS if options.newest else environment.REQUIREMENTS
 
 
 def _pytest(name: str, marks: str, at_a_time: int | None = None) -> None:
-    """Run the tests with some marks, as many at a time as there are cores, each on a share of the cores.
+    """Run the tests with some marks, one process per core, each with its share of threads.
 
-    With more threads than cores, those that wait for each other take most of the time.
+    With more threads than cores, waiting threads would take most of the time.
     """
     count = at_a_time or execute.num_cores()
     threads = str(max(1, execute.num_cores() // count))
@@ -199,7 +199,7 @@ def _tracked_texts() -> list[str]:
         listed = subprocess.run(
             ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, encoding="utf-8"
         ).stdout.split()
-    except FileNotFoundError:  # no git here: look at everything
+    except FileNotFoundError:  # no git here: check everything
         listed = []
     return [name for name in listed if name.endswith((".md", ".py", ".ipynb", ".yml", ".toml", ".cff"))] or [
         "."

@@ -1,4 +1,4 @@
-"""What a process and all that it starts take: processor time and memory, looked at while they run."""
+"""Measure the processor time and memory of a process and its descendants, while they run."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,13 +10,13 @@ GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 
 @dataclass
 class Use:
-    """What a family of processes has used so far."""
+    """The resources that a family of processes has used so far."""
 
     processor: dict[int, float] = field(default_factory=dict)  # seconds, by process
-    memory: int = 0  # bytes: the most that one process had at one time
+    memory: int = 0  # bytes, the peak of a single process
 
     def look(self, pid: int) -> None:
-        """Look at a process and its descendants. What one does after the last look is missed."""
+        """Sample a process and its descendants. Anything after the last sample is missed."""
         for process in family(pid):
             with suppress(*GONE):
                 times = process.cpu_times()
@@ -25,12 +25,12 @@ class Use:
 
     @property
     def processor_seconds(self) -> float:
-        """Seconds on all cores together."""
+        """Total seconds on all cores."""
         return sum(self.processor.values())
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """A process and its descendants; empty if it is gone."""
+    """Return a process and its descendants; nothing if it is gone."""
     try:
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]
@@ -51,7 +51,7 @@ def end(pid: int, patience: float = 5) -> None:
 
 
 def _most_memory(process: psutil.Process) -> int:
-    """The most memory that a process has had where the system remembers it; else what it has now."""
+    """Return the peak memory of a process where the system records it, else its current memory."""
     try:
         with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:
             return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))

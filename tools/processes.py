@@ -1,4 +1,4 @@
-"""Processes that end when they are told to, and commands that do not work in one folder at the same time.
+"""Clean interruption of child processes, and a lock for commands in one folder.
 
 Standard library only, because the command line needs it before anything is installed.
 """
@@ -11,30 +11,30 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-PATIENCE = 20  # seconds for a process that was interrupted to put its things away
+PATIENCE = 20  # seconds for an interrupted process to clean up
 
 
 def call(command: Sequence[str], **options: object) -> int:
     """Run a command and return its exit code; if this process is interrupted, the command ends first.
 
-    `subprocess.call` kills a child a quarter of a second after Ctrl-C. Here it has time to stop what it has
-    started itself.
+    `subprocess.call` kills a child a quarter of a second after Ctrl-C. Here it has time to stop its own
+    children.
 
     Args:
         command: the program and its arguments.
-        options: for `subprocess.Popen`.
+        options: options of `subprocess.Popen`.
 
     Returns:
         The exit code.
 
     Raises:
-        KeyboardInterrupt: the user pressed Ctrl-C, or this process was told to end.
+        KeyboardInterrupt: the user pressed Ctrl-C, or this process got a signal to end.
     """
     with subprocess.Popen(command, **options) as child:
         try:
             return child.wait()
         except KeyboardInterrupt as interrupt:
-            # At a terminal the child got Ctrl-C too. Who told this process alone to end, did not tell it.
+            # At a terminal the child gets Ctrl-C too, but not a signal sent to this process alone.
             if isinstance(interrupt, Terminated):
                 child.terminate()
             try:
@@ -45,16 +45,16 @@ def call(command: Sequence[str], **options: object) -> int:
 
 
 class Terminated(KeyboardInterrupt):
-    """This process was told to end, by a signal that would otherwise leave its children alone."""
+    """This process got a signal to end, which would otherwise leave its children running."""
 
 
 def end_like_an_interrupt() -> None:
-    """From now on signals that end a process stop this one as Ctrl-C does: what it started ends with it."""
+    """Make signals that end this process act like Ctrl-C, so that its children end with it."""
 
     def stop(*_: object) -> None:
         raise Terminated
 
-    for name in ("SIGTERM", "SIGHUP", "SIGBREAK"):  # told to end; the terminal was closed
+    for name in ("SIGTERM", "SIGHUP", "SIGBREAK"):  # terminate; the terminal was closed
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
             signal.signal(number, stop)
@@ -62,19 +62,19 @@ def end_like_an_interrupt() -> None:
 
 @contextmanager
 def alone(lock: Path, say: Callable[[str], object]) -> Iterator[None]:
-    """Hold the lock of a folder; another process that wants it waits until this one is done.
+    """Hold the lock of a folder; other processes wait until this one is done.
 
-    The system lets go of a lock when its process dies, so a killed command leaves nothing behind.
+    The system releases a lock when its process dies, so a killed command leaves nothing behind.
 
     Args:
-        lock: the file that is locked. It is made if need be, and stays.
-        say: where it is told that this process waits.
+        lock: the lock file, created if needed and never removed.
+        say: where to report that this process waits.
     """
     with lock.open("a", encoding="utf-8") as file:
         waiting = False
         while not _locked(file.fileno()):
             if not waiting:
-                say("another command is at work in this folder; waiting until it is done")
+                say("another command is running in this folder; waiting until it is done")
             waiting = True
             time.sleep(0.2)
         yield

@@ -1,6 +1,6 @@
-"""The skeleton of a new chapter: the cells that all chapters share, a check, and what is still to be written.
+"""The skeleton of a new chapter: the cells that all chapters share, a check, and placeholders for the rest.
 
-What is to be written is marked TBD, which the tests find: no skeleton gets into the book.
+Placeholders are marked TBD, which the tests find: no skeleton gets into the book.
 """
 
 import re
@@ -67,7 +67,7 @@ READING = "## Further reading\n\n- TBD: a title with a link, and why to read it.
 
 
 class SkeletonError(Exception):
-    """There can be no such chapter; the message says why."""
+    """The chapter is not possible; the message says why."""
 
 
 def make(name: str | None) -> list[str]:
@@ -80,7 +80,7 @@ def make(name: str | None) -> list[str]:
         What is left to do, in sentences.
 
     Raises:
-        SkeletonError: the name is not one of a chapter, or its number is taken.
+        SkeletonError: the name is not a valid chapter name, or its number is taken.
     """
     match = NAME.fullmatch(name or "")
     if match is None:
@@ -89,7 +89,7 @@ def make(name: str | None) -> list[str]:
     chapters = [path.stem for path in notebooks() if NAME.fullmatch(path.stem)]
     taken = [stem for stem in chapters if stem.startswith(number)]
     if taken:
-        raise SkeletonError(f"number {number} is that of notebooks/{taken[0]}.ipynb")
+        raise SkeletonError(f"number {number} is already used by notebooks/{taken[0]}.ipynb")
     before = max((stem for stem in chapters if stem < name), default=None)
     title = slug.replace("_", " ").capitalize()
     notebook = _cells(number, title, f"notebooks/{name}.ipynb", before or min(chapters))
@@ -112,7 +112,7 @@ def _first(number: str) -> str:
 
 
 def _cells(number: str, title: str, path: str, model: str) -> nbformat.NotebookNode:
-    """The notebook, whose set-up cell and metadata are those of a chapter that is there."""
+    """Return the notebook, with the set-up cell and metadata of an existing chapter."""
     copied = nbformat.read(NOTEBOOKS / f"{model}.ipynb", 4)
     set_up = next(cell for cell in copied.cells if cell.cell_type == "code")
     repository, tag = address.address()
@@ -136,12 +136,12 @@ def _cells(number: str, title: str, path: str, model: str) -> nbformat.NotebookN
 
 
 def _list(name: str, neighbor: str, after: bool) -> None:
-    """Put a chapter into the table of contents, beside one that is there."""
+    """Add a chapter to the table of contents, next to an existing one."""
     contents = ROOT / "_toc.yml"
     text = contents.read_text(encoding="utf-8")
     line = re.search(rf"(?m)^( *- file: ){neighbor}\n", text)
     if line is None:
-        raise SkeletonError(f"_toc.yml does not list {neighbor}, beside which this chapter would come")
+        raise SkeletonError(f"_toc.yml does not list {neighbor}, which should come next to this chapter")
     place = line.end() if after else line.start()
     wanted = f"{text[:place]}{line[1]}notebooks/{name}\n{text[place:]}"
     contents.write_text(wanted, encoding="utf-8")

@@ -1,6 +1,6 @@
-"""How fast this computer is: the time of one training step, in which the book's time limits are counted.
+"""The speed of this computer: the time of one training step, the unit of the book's time limits.
 
-Run as a program it prints the seconds.
+Run as a program, it prints the seconds.
 """
 
 import time
@@ -11,7 +11,7 @@ from transformers import AutoModel
 
 from chapters_src import resources
 
-REFERENCE = 0.33  # seconds: a step on the computer for which the limits are written
+REFERENCE = 0.33  # seconds of a step on the reference computer
 STEPS, BATCH, TOKENS, THREADS = 7, 32, 24, 2
 
 
@@ -19,8 +19,8 @@ def seconds() -> float:
     """Fine-tune the encoder for some steps of 32 messages of 24 tokens.
 
     Returns:
-        The median step's processor time over all threads, divided by two: seconds of both cores of the
-        reference computer. Other work on this computer changes it less than time on the clock.
+        The median step's processor time over all threads, divided by the two cores of the reference computer.
+        Other load on this computer changes it less than wall-clock time.
     """
     torch.set_num_threads(THREADS)
     model = AutoModel.from_pretrained(resources.checkpoint("encoder")).train()

@@ -1,11 +1,11 @@
-"""Corners of squares and other polygons, one after the other: the data of chapter 06, made on the spot.
+"""Sequences of corners of squares and other polygons: the data of chapter 06, generated when needed.
 
-A sequence is a walk along corners; a model gets its first part and has to say the rest. `polygons` walks
-once around a regular polygon, so two corners tell all others. `laps` visits the corners of a square in random
-order, and then in the same order again: who wants to say the second lap has to remember every corner of the
-first.
+A sequence is a walk along corners; a model gets its first part and has to predict the rest. `polygons` walks
+once around a regular polygon, so two corners determine all others. `laps` visits the corners of a square in
+random order, and then in the same order again: predicting the second lap means remembering every corner of
+the first.
 
-What the sequences are and what they cannot show stands in their card, `corners.md`, beside this file.
+The card beside this file, `corners.md`, describes the sequences and their limits.
 """
 
 import math
@@ -19,13 +19,13 @@ def polygons(
 ) -> tuple[Tensor, Tensor]:
     """Walk once around a regular polygon, from a random corner, clockwise or not.
 
-    Its center is the origin, and its sides have a distance of 1 from there: the corners of the square, in the
-    order against the clock, are (1, 1), (-1, 1), (-1, -1) and (1, -1).
+    Its center is the origin, at distance 1 from each side: the corners of the square, counterclockwise, are
+    (1, 1), (-1, 1), (-1, -1) and (1, -1).
 
     Args:
         count: number of sequences.
-        num_corners: of the polygon, at least 3.
-        noise: standard deviation of what is added to each coordinate.
+        num_corners: corners of the polygon, at least 3.
+        noise: standard deviation of the noise added to each coordinate.
         generator: draws starts, directions and noise.
 
     Returns:
@@ -45,19 +45,19 @@ def polygons(
 
 
 def laps(count: int, length: int, *, noise: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Visit corners of the square in random order, never staying at one, and then all again in that order.
+    """Visit corners of the square in random order, never the same twice in a row, then repeat that order.
 
-    Each lap has noise of its own, so the second repeats the corners of the first and not its exact points.
+    Each lap has its own noise, so the second repeats the corners of the first, not its exact points.
 
     Args:
         count: number of sequences.
         length: corners in one lap, at least 1.
-        noise: standard deviation of what is added to each coordinate.
+        noise: standard deviation of the noise added to each coordinate.
         generator: draws corners and noise.
 
     Returns:
-        The points, (count, 2 * length, 2), and which corner each is, from 0 to 3 against the clock beginning
-        with (1, 1), whole numbers, (count, 2 * length).
+        The points, (count, 2 * length, 2), and the index of each corner, 0 to 3, counterclockwise from
+        (1, 1), integers, (count, 2 * length).
 
     Raises:
         ValueError: no sequences, an empty lap, or negative noise.
@@ -66,37 +66,36 @@ def laps(count: int, length: int, *, noise: float, generator: torch.Generator) -
         raise ValueError(f"length={length}: a lap has at least one corner")
     _check(count, noise)
     start = torch.randint(4, (count, 1), generator=generator)
-    moves = torch.randint(1, 4, (count, length - 1), generator=generator)  # never 0: that would be to stay
+    moves = torch.randint(1, 4, (count, length - 1), generator=generator)  # never 0: always another corner
     lap = torch.cat([start, moves], dim=1).cumsum(dim=1) % 4
     corners = lap.repeat(1, 2)
     return _with_noise(_regular_polygon(4)[corners], noise, generator), corners
 
 
 def source_query_target(points: Tensor, given: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Cut sequences into what an encoder reads, what a decoder reads, and what it should say.
+    """Split sequences into the encoder's input, the decoder's input, and the target.
 
-    The decoder reads the last corner that is given and then the true ones, each a place before it is due:
-    teacher forcing.
+    The decoder reads the last given corner and then the true ones, one position early: teacher forcing.
 
     Args:
-        points: (count, length, 2), or anything else with the places in its second dimension.
-        given: how many places are known, at least 1 and fewer than there are.
+        points: (count, length, 2), or any tensor with positions in its second dimension.
+        given: number of known positions, at least 1 and less than the length.
 
     Returns:
         The source, (count, given, ...), and query and target, (count, length - given, ...) each.
 
     Raises:
-        ValueError: nothing is given, or nothing is left to say.
+        ValueError: nothing is given, or nothing is left to predict.
     """
     if not 1 <= given < points.size(1):
         raise ValueError(
-            f"given={given} of {points.size(1)} places: at least one must be known, and at least one be left"
+            f"given={given} of {points.size(1)} positions: at least one must be known, and at least one left"
         )
     return points[:, :given], points[:, given - 1 : -1], points[:, given:]
 
 
 def _regular_polygon(num_corners: int) -> Tensor:
-    """Compute the corners against the clock: (num_corners, 2)."""
+    """Compute the corners, counterclockwise: (num_corners, 2)."""
     angles = (torch.arange(num_corners, dtype=torch.float64) + 0.5) * (2 * math.pi / num_corners)
     radius = 1 / math.cos(math.pi / num_corners)  # so that the sides touch the circle of radius 1
     return (radius * torch.stack([angles.cos(), angles.sin()], dim=1)).float()

@@ -1,12 +1,12 @@
 """Prose from the docstrings of the installed scientific packages: a real corpus that needs no download.
 
-Every reader of this book has several megabytes of careful technical English on disk already: the
-documentation inside the source files of NumPy, pandas, PyTorch and the others. This module reads those files
-with `ast` (nothing of them is imported), keeps the paragraphs that are prose, and leaves out doctests,
-tables, code and formulas. What describes single parameters, and comments, are kinds of their own. Chapter 03
-trains its tokenizers on the prose, and chapter 12 a language model.
+Every reader of this book already has several megabytes of careful technical English on disk: the
+documentation inside the source files of NumPy, pandas, PyTorch and the others. This module parses those files
+with `ast` (it imports none of them), keeps the paragraphs that are prose, and leaves out doctests, tables,
+code and formulas. Descriptions of single parameters, and comments, are separate kinds. Chapter 03 trains its
+tokenizers on the prose, and chapter 12 a language model.
 
-What the corpus is, its license and its limits stand in its card, `docstrings.md`, beside this file.
+The card beside this file, `docstrings.md`, describes the corpus, its license and its limits.
 """
 
 import ast
@@ -49,11 +49,11 @@ _NOT_OURS = {"tests", "test", "_tests", "externals", "_external", "_vendor", "_v
 
 KINDS = ("prose", "descriptions", "comments")
 SPLITS = ("train", "validation", "test")
-RUN = 13  # So many words in a row, and two texts share more than a phrase.
+RUN = 13  # Two texts with so many words in a row in common share more than a phrase.
 
 
 class Paragraph(NamedTuple):
-    """One paragraph of prose and where it stands."""
+    """One paragraph of prose and where it comes from."""
 
     text: str  # One line, whitespace normalized.
     package: str  # Name to import, such as "sklearn".
@@ -61,11 +61,11 @@ class Paragraph(NamedTuple):
 
 
 class Harvest(NamedTuple):
-    """What one package gave. Its texts are distinct, sorted by module, then in the order of the file."""
+    """The paragraphs of one package: distinct texts, sorted by module and position in the file."""
 
-    prose: list[Paragraph]  # Of docstrings.
-    descriptions: list[Paragraph]  # What docstrings say about single parameters, attributes, results, errors.
-    comments: list[Paragraph]  # Whole sentences behind the signs # of the source.
+    prose: list[Paragraph]  # From docstrings.
+    descriptions: list[Paragraph]  # Of single parameters, attributes, results and errors.
+    comments: list[Paragraph]  # Full sentences from comments.
     files: int  # Source files read.
     skipped: list[str]  # Modules that this Python cannot parse, or whose encoding is broken.
 
@@ -74,27 +74,27 @@ def load(packages: Sequence[str] = PACKAGES, kinds: Sequence[str] = ("prose",)) 
     """Load the paragraphs of installed packages.
 
     The first call for a package parses its source, which takes about a second per 5 MB; several packages are
-    parsed side by side. Later calls read the cache. The same installed versions and the same rules, those of
-    this file, give the same list.
+    parsed in parallel. Later calls read the cache. The list depends only on the installed versions and on the
+    rules in this file.
 
     Args:
         packages: names to import, in any order, such as `("numpy", "sklearn")`.
-        kinds: of `KINDS`: "prose", "descriptions", "comments".
+        kinds: any of `KINDS`: "prose", "descriptions", "comments".
 
     Returns:
         Paragraphs with distinct texts, sorted by kind, package, module and position in the file.
 
     Raises:
         resources.ResourceError: a package is not installed, or the cache folder cannot be written.
-        TypeError: `packages` or `kinds` is one string.
-        ValueError: an unknown kind.
+        TypeError: `packages` or `kinds` is a string.
+        ValueError: a kind is unknown.
     """
     for name, value in (("packages", packages), ("kinds", kinds)):
         if isinstance(value, str):
             raise TypeError(f"{name} is the string {value!r}; pass a sequence of names: ({value!r},)")
     for kind in kinds:
         if kind not in KINDS:
-            raise ValueError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+            raise ValueError(f"unknown kind {kind!r}: choose from {', '.join(KINDS)}")
     chosen = sorted(set(packages))
     _fill_cache([one for one in chosen if not resources.is_cached("docstrings", cache_key(one))])
     harvests = [harvest(package) for package in chosen]
@@ -131,7 +131,7 @@ def _entry(package: str, make: Callable[[], Harvest]) -> Path:
 
 
 def _fill_cache(packages: Sequence[str]) -> None:
-    """Harvest packages side by side, with a bar where somebody may be watching."""
+    """Harvest packages in parallel, with a progress bar in interactive sessions."""
     tasks = [joblib.delayed(harvest_folder)(package, _source_folder(package)) for package in packages]
     if len(packages) > 1:
         harvests = joblib.Parallel(n_jobs=min(len(packages), joblib.cpu_count()), return_as="generator")(
@@ -143,7 +143,7 @@ def _fill_cache(packages: Sequence[str]) -> None:
 
 
 def cache_key(package: str) -> dict[str, str]:
-    """Name all that the harvest of a package depends on.
+    """Return everything that the harvest of a package depends on.
 
     Args:
         package: name to import, such as "sklearn".
@@ -161,7 +161,7 @@ def cache_key(package: str) -> dict[str, str]:
 
 
 def split_of(module: str) -> str:
-    """Tell which split a module belongs to: whole top-level modules are held out, such as `scipy.sparse`.
+    """Return the split of a module: entire top-level modules are held out, such as `scipy.sparse`.
 
     Args:
         module: dotted name. Only its first two parts count.
@@ -170,20 +170,20 @@ def split_of(module: str) -> str:
         "test" for about 6% of the modules, "validation" for 4%, else "train". The name alone decides.
     """
     unit = ".".join(module.split(".")[:2])
-    # The number in front was chosen by sizes alone: with it no package makes up more than half of a split.
+    # The salt was chosen by sizes alone: with it, no package makes up more than half of a split.
     place = int(hashlib.sha256(f"657 {unit}".encode()).hexdigest(), 16) % 100
     return "test" if place < 6 else "validation" if place < 10 else "train"
 
 
 def split(paragraphs: Iterable[Paragraph]) -> dict[str, list[Paragraph]]:
-    """Split paragraphs by module, and leave out what is held out but not new.
+    """Split paragraphs by module, and drop held-out ones that overlap with earlier splits.
 
     Args:
-        paragraphs: of any kind.
+        paragraphs: paragraphs of any kind.
 
     Returns:
-        By the names of `SPLITS`. A paragraph of validation shares no run of 13 words with training, and one
-        of test none with either.
+        Paragraphs by split (see `SPLITS`). Validation shares no run of 13 words with training, and test none
+        with either.
     """
     splits: dict[str, list[Paragraph]] = {name: [] for name in SPLITS}
     for paragraph in paragraphs:
@@ -197,13 +197,13 @@ def split(paragraphs: Iterable[Paragraph]) -> dict[str, list[Paragraph]]:
 
 
 def runs(text: str) -> set[int]:
-    """Give the runs of 13 words of a text: what two texts have in common if one was copied from the other.
+    """Return the 13-word runs of a text: copied texts have some in common.
 
     Args:
         text: any text. Only its letters a to z and its digits count, in lower case.
 
     Returns:
-        A hash of each run, the same within one process. None for texts of fewer words.
+        A hash of each run, stable within one process; empty for texts with fewer words.
     """
     words = re.findall(r"[a-z0-9]+", text.lower())
     return {hash(tuple(words[i : i + RUN])) for i in range(len(words) - RUN + 1)}
@@ -254,7 +254,7 @@ def each_docstring(package: str) -> Iterator[tuple[str, str]]:
 
     Yields:
         The dotted name of a module and one of its docstrings: modules in alphabetical order, docstrings in
-        that of the file. What cannot be parsed is passed over.
+        file order. Files that cannot be parsed are skipped.
 
     Raises:
         resources.ResourceError: the package is not installed.
@@ -273,7 +273,7 @@ def _source_folder(package: str) -> Path:
     spec = util.find_spec(package) if package.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
         raise resources.ResourceError(
-            f"The docstrings of {package!r} were asked for, but no installed package has that name. "
+            f"There are no docstrings of {package!r}: no installed package has that name. "
             f"Install it (pip install {_DISTRIBUTIONS.get(package, package)}), or leave it out of `packages`."
         )
     return Path(spec.submodule_search_locations[0])
@@ -285,7 +285,7 @@ def _distribution(package: str) -> metadata.Distribution:
         return metadata.distribution(name)
     except (metadata.PackageNotFoundError, ValueError):
         raise resources.ResourceError(
-            f"The installed version of {package!r} was asked for, but pip knows no package {name!r}. "
+            f"There is no version of {package!r}: no distribution {name!r} is installed. "
             f"Install it (pip install {name}), or leave it out of `packages`."
         ) from None
 
@@ -309,12 +309,12 @@ def _read(path: Path) -> str:
 
 def _parse(source: str) -> ast.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # About odd backslashes: no concern of the reader's.
+        warnings.simplefilter("ignore")  # Invalid escapes in other people's code.
         return ast.parse(source)
 
 
 def _docstrings(node: ast.AST) -> Iterator[str]:
-    """Yield docstrings in the order of the file, with those that calls give to compiled functions."""
+    """Yield docstrings in file order, with those that calls add to compiled functions."""
     if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
         yield ast.get_docstring(node, clean=False) or ""
     for child in ast.iter_child_nodes(node):
@@ -331,7 +331,7 @@ def _called_name(call: ast.Call) -> str:
 
 
 def _comments(source: str) -> Iterator[str]:
-    """Yield what stands behind # on lines of their own, lines that follow each other together."""
+    """Yield blocks of consecutive comment lines."""
     lines = [re.match(r" *#(?!!) ?(.*)", line) for line in source.splitlines()]
     for _, group in itertools.groupby(lines, bool):
         comment = [line[1] for line in group if line]
@@ -341,7 +341,7 @@ def _comments(source: str) -> Iterator[str]:
 
 # From one docstring to its paragraphs of prose ----------------------------------------------------------
 
-# Headings of what is a list, an example or a formula, not prose.
+# Headings of sections that hold a list, an example or a formula, not prose.
 _DESCRIBED = (
     r"((additional|keyword|optional|other) )?(args|arguments|kwargs|param(eter)?s?)"
     r"|attributes?|inputs?|outputs?|raises|receives|returns?|warns|yields?"
@@ -359,20 +359,20 @@ _NAME = re.compile(r"\*{0,2}[\w.]+(?: ?\([^()]*(?:\([^()]*\)[^()]*)*\))?: +(?=\S
 
 
 def prose(docstring: str) -> list[str]:
-    """Take the paragraphs of prose out of one docstring.
+    """Extract the paragraphs of prose from one docstring.
 
     Args:
         docstring: as it stands in the source: reStructuredText, Markdown, the styles of NumPy and Google.
 
     Returns:
         Paragraphs as single lines, inline markup removed, in order. Parameter lists, doctests, code, tables,
-        formulas, references and directives are left out, and so is what does not read as a sentence.
+        formulas, references and directives are left out, and so is anything that does not read as a sentence.
     """
     return _paragraphs(docstring, "prose")
 
 
 def descriptions(docstring: str) -> list[str]:
-    """Take out of one docstring what it says about single parameters, attributes, results and errors.
+    """Extract the descriptions of single parameters, attributes, results and errors from one docstring.
 
     Args:
         docstring: as for `prose`.
@@ -390,11 +390,11 @@ def _paragraphs(docstring: str, kind: str) -> list[str]:
 
 
 def _lines(docstring: str, wanted: str) -> Iterator[str]:
-    """Yield each line that may be of the wanted kind, and a blank line in place of each that is not."""
+    """Yield each line that may be of the wanted kind, and a blank line in place of all others."""
     lines = inspect.cleandoc(docstring).expandtabs().split("\n")
     in_fence = in_doctest = False
-    section: str | None = "prose"  # The kind of what stands below the last underlined heading; None: hidden.
-    indented: list[tuple[int, str | None]] = []  # An indent, and the kind of what is indented by more.
+    section: str | None = "prose"  # The kind of text below the last underlined heading; None: hidden.
+    indented: list[tuple[int, str | None]] = []  # An indent, and the kind of text indented by more.
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         text, indent = line.strip(), _indent(line)
         in_doctest = bool(text) and (in_doctest or text.startswith(">>>"))
@@ -424,7 +424,7 @@ def _lines(docstring: str, wanted: str) -> Iterator[str]:
 
 
 def _kind_below(heading: str) -> str | None:
-    """Say what stands below a heading; None: nothing that is wanted."""
+    """Return the kind of text below a heading; None if we want none of it."""
     if re.fullmatch(_DESCRIBED, _bare(heading)):
         return "descriptions"
     return None if _is_list(heading) else "prose"
@@ -443,7 +443,7 @@ def _indent(line: str) -> int:
 
 
 def _blocks(lines: Iterator[str], *, names: bool) -> Iterator[list[str]]:
-    """Group lines into paragraphs: a blank line, a bullet and a change of the indent start a new one.
+    """Group lines into paragraphs: a blank line, a bullet or a change of indent starts a new one.
 
     With `names`, "name (type): " at the beginning of a line starts one too, and what follows may be indented.
     """
@@ -463,7 +463,7 @@ def _blocks(lines: Iterator[str], *, names: bool) -> Iterator[list[str]]:
         yield block
 
 
-# Inline markup and what stays of it, in the order in which it is removed.
+# Inline markup and what remains of it, in the order of removal.
 _MARKUP = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -485,14 +485,14 @@ _SENTENCE = re.compile(r"[\"'(]?[A-Z0-9].*[.!?][\"')]?")
 
 
 def _plain(text: str) -> str:
-    """Remove inline markup, repeated whitespace, and what only announces an example."""
+    """Remove inline markup, repeated whitespace, and phrases that only introduce an example."""
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
     return text.strip()
 
 
 def _is_prose(text: str) -> bool:
-    """Whether a paragraph reads as sentences: whole, of some length, and of letters rather than symbols."""
+    """Return whether a paragraph reads as sentences: complete, long enough, and mostly letters."""
     letters = sum(character.isalpha() or character == " " for character in text)
     return (
         len(text.split()) >= _MIN_WORDS

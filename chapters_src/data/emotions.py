@@ -1,12 +1,11 @@
 """Short messages in six classes of emotion: the data of chapters 04 and 05.
 
-With embedded resources these are messages written for this book, in `emotions/` beside this file. With full
-ones they are the published data set of [CARER](https://aclanthology.org/D18-1404/), `dair-ai/emotion` on the
-Hub. Both have the same splits, columns and classes, so a chapter runs on either. Only ours has labels that
-were set wrong on purpose, and messages that were labeled a second time.
+The embedded messages were written for this book, in `emotions/` beside this file. The full resource is the
+published data set of [CARER](https://aclanthology.org/D18-1404/), `dair-ai/emotion` on the Hub. Both have the
+same splits, columns and classes, so a chapter runs on either. Only ours has labels that are wrong on purpose,
+and messages that were labeled a second time.
 
-What our messages are, how they were made, their license and their limits stand in their card, `emotions.md`,
-beside this file.
+The card beside this file, `emotions.md`, describes our messages, their license and their limits.
 """
 
 import csv
@@ -23,7 +22,7 @@ LABELS = ("sadness", "joy", "love", "anger", "fear", "surprise")  # In the publi
 SPLITS = ("train", "validation", "test")
 
 _LABEL = ("|".join(LABELS), "the label {!r} is none of " + ", ".join(LABELS))
-_FIELDS = {  # What a field of each column has to match, and what is wrong if it does not.
+_FIELDS = {  # The pattern for each column, and the message if a field does not match.
     "text": (r"[^\ufffd]*[^\ufffd\s][^\ufffd]*", "the text is empty, or not UTF-8: {!r}"),
     "label": _LABEL,
     "second_label": _LABEL,
@@ -42,7 +41,7 @@ def load() -> "DatasetDict":
         ClassLabel with the names of `LABELS`, that is, integers from 0 to 5).
 
     Raises:
-        resources.ResourceError: the data cannot be had, or a file is damaged: then the message names the file
+        resources.ResourceError: the data is not available, or a file is damaged; the message names the file
             and the line.
     """
     from datasets import DatasetDict, load_dataset
@@ -58,10 +57,10 @@ def load() -> "DatasetDict":
 
 
 def planted_errors() -> "pd.DataFrame":
-    """Load which labels were set wrong on purpose.
+    """Load the labels that are wrong on purpose.
 
     Returns:
-        One row a message, with the columns `split`, `row` (its position in that split, from 0) and `label`
+        One row per message, with the columns `split`, `row` (its position in that split, from 0) and `label`
         (the true one, as a word).
 
     Raises:
@@ -74,7 +73,7 @@ def second_readings() -> "pd.DataFrame":
     """Load the labels of test messages that were labeled a second time.
 
     Returns:
-        One row a message, with the columns `row` (its position in the test split, from 0), `label` and
+        One row per message, with the columns `row` (its position in the test split, from 0), `label` and
         `second_label` (as words).
 
     Raises:
@@ -84,10 +83,10 @@ def second_readings() -> "pd.DataFrame":
 
 
 def ambiguous() -> "pd.DataFrame":
-    """Load which messages can be read in two ways.
+    """Load the messages that can be read in two ways.
 
     Returns:
-        One row a message, with the columns `split`, `row` (its position in that split, from 0) and
+        One row per message, with the columns `split`, `row` (its position in that split, from 0) and
         `second_label` (the other reading, as a word).
 
     Raises:
@@ -107,24 +106,24 @@ def _table(file: str, columns: list[str]) -> "pd.DataFrame":
     if resources.choice() == "full":
         raise resources.ResourceError(
             f"emotions/{file} belongs to the messages of this book; the published data set has none. "
-            "Choose embedded resources, or ask resources.choice() before you call this."
+            "Choose embedded resources, or check resources.choice() before you call this."
         )
     path = Path(resources.data_set("emotions")) / file
     return _read(path, ",", columns, header=True).astype({"row": int}).reset_index(drop=True)
 
 
 def _read(path: Path, separator: str, columns: list[str], header: bool = False) -> "pd.DataFrame":
-    """Read a file and check it; the index of the table are the numbers of its lines, from 1."""
+    """Read and check a file; the index of the table is the line number, from 1."""
     import pandas as pd
 
     try:
         table = pd.read_csv(
             path,
             sep=separator,
-            names=[*columns, "more"],  # so that a field too many has a place
+            names=[*columns, "more"],  # room for one field too many
             index_col=False,
             dtype=str,
-            engine="python",  # The other one takes a field that is missing for an empty one.
+            engine="python",  # The C engine takes a missing field for an empty one.
             quoting=csv.QUOTE_NONE,
             keep_default_na=False,
             skip_blank_lines=False,
@@ -154,6 +153,6 @@ def _check(path: Path, good: "pd.Series", values: "pd.Series", problem: str) -> 
 
 def _damaged(path: Path, problem: str) -> resources.ResourceError:
     return resources.ResourceError(
-        f"{path}, {problem}. The file is damaged: get it anew from this book's repository, "
+        f"{path}, {problem}. The file is damaged: restore it from this book's repository, "
         "or install the package again."
     )

@@ -1,11 +1,11 @@
 """English sentences and their German translations, from a grammar written for this book: chapter 09.
 
-A sentence is drawn once, as a `Clause` that belongs to no language: who does what to whom, when, in which
-tense. Then two small grammars say it, one in English and one in German. The words are in four tables in
-`english_german/` beside this file. German cases, endings and word order come from the rules below, so a pair
-is right wherever the tables and the rules are.
+A sentence is drawn once, as a language-neutral `Clause`: who does what to whom, when, in which tense. Two
+small grammars render it, one in English and one in German. The words are in four tables in `english_german/`
+beside this file. German cases, endings and word order come from the rules below, so a pair is right if the
+tables and the rules are.
 
-What the grammar covers, its conventions, splits and limits stand in its card, `english_german.md`.
+The card, `english_german.md`, describes what the grammar covers, its conventions, splits and limits.
 """
 
 import csv
@@ -23,11 +23,11 @@ from typing import NamedTuple, TypedDict
 FOLDER = Path(__file__).with_suffix("")
 HELD_OUT_SPLITS = ("validation", "combinations", "structures", "longer")
 SPLITS = ("train", *HELD_OUT_SPLITS)
-LONGEST = 16  # Words of a sentence, in either language, in all splits but "longer".
-MOST = 1_000_000  # Training pairs that can be asked for.
-# A clause that has all rules of a set is a structure that no training sentence has. Each rule alone occurs in
-# training, and each two rules of a set do, but for the last two sets (which are such a pair) and for a
-# "wh-question" with "auxiliary sein" (which, without "perfect", no clause is).
+LONGEST = 16  # Most words of a sentence, in either language, in all splits but "longer".
+MOST = 1_000_000  # Most training pairs.
+# No training sentence has a clause with all rules of a set. Each single rule occurs in training, and so does
+# each pair of rules of a set, except for the last two sets (which are pairs) and "wh-question" with
+# "auxiliary sein" (which occurs only with "perfect").
 HELD_OUT_RULES = (
     frozenset({"verb-final", "modal", "separable"}),
     frozenset({"verb-final", "perfect", "kein"}),
@@ -36,21 +36,21 @@ HELD_OUT_RULES = (
     frozenset({"fronted adverbial", "dative and accusative"}),
     frozenset({"relative clause", "preposition"}),
 )
-_HELD_OUT_BONDS = 12  # One in so many pairs of words that belong together is kept from training.
+_HELD_OUT_BONDS = 12  # One in this many pairs of related words is kept out of training.
 _SALT = 35  # Chosen so that every word is in training with other words.
 
 
 class Pair(NamedTuple):
-    """A sentence in both languages, and how it was made."""
+    """A sentence in both languages, and how it was generated."""
 
     english: str
     german: str
     clauses: tuple[frozenset[str], ...]  # The rules that each clause follows: names such as "verb-final".
-    bonds: frozenset[tuple[str, str]]  # Words that belong together: a verb or an adjective, and a noun.
+    bonds: frozenset[tuple[str, str]]  # Pairs of related words: a verb or an adjective, and a noun.
 
     @property
     def rules(self) -> frozenset[str]:
-        """The rules of all clauses together."""
+        """The rules of all clauses."""
         return frozenset().union(*self.clauses)
 
 
@@ -66,9 +66,9 @@ class Noun(NamedTuple):
     gender: str  # "m", "f" or "n".
     genitive: str
     german_plural: str
-    classes: frozenset[str]  # What verbs and adjectives ask for: "person", "food", also the word itself.
-    at: tuple[str, str]  # Prepositions for being there, English and German ("at", "an"); empty if no place.
-    to: str  # German preposition for going there.
+    classes: frozenset[str]  # What verbs and adjectives select: "person", "food", also the word itself.
+    at: tuple[str, str]  # Prepositions of location, English and German ("at", "an"); empty if not a place.
+    to: str  # German preposition of direction.
 
     @property
     def weak(self) -> bool:
@@ -96,7 +96,7 @@ class Verb(NamedTuple):
     auxiliary: str  # "haben" or "sein".
     frame: str  # What it takes: "acc", "dat+acc", "for=auf+acc", "to" ...
     place: str  # Class of the place for the frames "to", "put" and "loc".
-    action: bool  # Whether one does it on purpose, so that it can be done slowly or alone.
+    action: bool  # Whether it is done on purpose, so that it can be done slowly or alone.
     subjects: tuple[str, ...]  # Classes of nouns.
     objects: tuple[str, ...]
 
@@ -159,7 +159,7 @@ def adverbs() -> tuple[Adverb, ...]:
 
 @functools.cache
 def verbs() -> tuple[Verb, ...]:
-    """Read the verbs, and work out the forms that the table leaves out because they are regular."""
+    """Read the verbs, and fill in the regular forms that the table leaves out."""
     return tuple(_verb(row) for row in _rows("verbs"))
 
 
@@ -214,7 +214,7 @@ def _add_ed(word: str) -> str:
     return first + ("d" if first.endswith("e") else "ed") + space + rest
 
 
-# What is said, in no language -----------------------------------------------------------------------------
+# Language-neutral sentences -------------------------------------------------------------------------------
 
 
 class Person(NamedTuple):
@@ -226,7 +226,7 @@ class Person(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A noun with what belongs to it: my old friends; the teacher's car."""
+    """A noun phrase: my old friends; the teacher's car."""
 
     noun: Noun
     plural: bool
@@ -242,12 +242,12 @@ class Phrase(NamedTuple):
 
     @property
     def definite(self) -> bool:
-        """Whether it is known which one."""
+        """Whether the phrase is definite."""
         return self.determiner not in ("a", "")
 
 
 class Gap(NamedTuple):
-    """What leads a clause instead of standing in it: who, which, whom."""
+    """A question word or relative pronoun that opens a clause: who, which, whom."""
 
     english: str
     german: dict[str, str]
@@ -269,7 +269,7 @@ Nominal = Phrase | Person | Gap
 
 @dataclass(frozen=True)
 class Clause:
-    """Who does what: all that both languages need to know."""
+    """Who does what: everything that both languages need."""
 
     subject: Nominal
     verb: Verb | None  # None is "to be" with a predicate.
@@ -278,7 +278,7 @@ class Clause:
     predicate: Adjective | None = None
     recipient: Nominal | None = None
     object: Nominal | None = None
-    complement: Prepositional | None = None  # What the verb asks for: wait for the bus, lay on the table.
+    complement: Prepositional | None = None  # Required by the verb: wait for the bus, lay on the table.
     time: Adverb | None = None
     often: Adverb | None = None
     cause: Prepositional | None = None
@@ -292,7 +292,7 @@ class Clause:
 
 
 class _Arguments(TypedDict, total=False):
-    """What a verb asks for, by the fields of `Clause`."""
+    """The arguments of a verb, by field of `Clause`."""
 
     recipient: Phrase | Person
     object: Phrase | Person
@@ -300,7 +300,7 @@ class _Arguments(TypedDict, total=False):
 
 
 class _Adverbials(TypedDict, total=False):
-    """When, how, with whom, where and why, by the fields of `Clause`."""
+    """When, how, with whom, where and why, by field of `Clause`."""
 
     time: Adverb
     often: Adverb
@@ -311,7 +311,7 @@ class _Adverbials(TypedDict, total=False):
 
 
 class Part(NamedTuple):
-    """A clause of a sentence that is in no other clause."""
+    """A top-level clause of a sentence."""
 
     clause: Clause
     order: str  # Of the German verb: "second", "first" or "final".
@@ -333,7 +333,7 @@ _STRONG = {  # What a determiner ends in, and an adjective that has none before 
     "dat": {"m": "em", "f": "er", "n": "em", "p": "en"},
     "gen": {"m": "es", "f": "er", "n": "es", "p": "er"},
 }
-_BARE = {("nom", "m"), ("nom", "n"), ("acc", "n")}  # Where ein and its like have no ending.
+_BARE = {("nom", "m"), ("nom", "n"), ("acc", "n")}  # Where ein-words have no ending.
 _DETERMINERS = {  # English: German stem.
     "the": "d", "this": "dies", "a": "ein", "no": "kein", "my": "mein", "your": "dein", "his": "sein",
     "her": "ihr", "our": "unser", "their": "ihr",
@@ -424,7 +424,7 @@ def _german_prepositional(part: Prepositional) -> str:
 
 
 def _german_verb(clause: Clause) -> tuple[str, str]:
-    """Give the finite verb and what closes the clause: ("hat", "aufgemacht"), ("macht", "auf")."""
+    """Return the finite verb and the end of the clause: ("hat", "aufgemacht"), ("macht", "auf")."""
     row = _NUMBERS.index(clause.subject.number)
     verb = clause.verb
     if clause.tense in _MODALS:
@@ -437,7 +437,7 @@ def _german_verb(clause: Clause) -> tuple[str, str]:
 
 
 def _german_middle(clause: Clause) -> list[str]:
-    """Order what stands between the verbs: what is known, adverbials, what is new, goals."""
+    """Order the words between the verbs: what is known, adverbials, what is new, goals."""
     kein = takes_kein(clause)
     persons, known, new = [], [], []  # "persons" are pronouns and recipients, which come first.
     for nominal, case in ((clause.recipient, "dat"), (clause.object, object_case(clause))):
@@ -465,12 +465,12 @@ def _german_middle(clause: Clause) -> list[str]:
 
 
 def object_case(clause: Clause) -> str:
-    """Tell the case of a clause's object."""
+    """Return the case of a clause's object."""
     return "dat" if clause.verb and clause.verb.frame == "dat" else "acc"
 
 
 def _german_adverbials(clause: Clause, names: Iterable[str]) -> list[str]:
-    """Say some adverbials, but not the one that comes first in the clause."""
+    """Render some adverbials, except the one that comes first in the clause."""
     parts = [getattr(clause, name) for name in names if name != clause.front]
     return [_german_adverbial(part) for part in parts if part]
 
@@ -480,23 +480,23 @@ def _german_adverbial(part: Adverb | Prepositional) -> str:
 
 
 def takes_kein(clause: Clause) -> bool:
-    """Tell whether a clause is negated by kein: its object is one of many, and nothing is liked.
+    """Return whether a clause is negated by kein: its object is indefinite, and it does not say "like to".
 
     Args:
         clause: any clause.
 
     Returns:
-        False also if the clause is not negated.
+        True or False; False also if the clause is not negated.
     """
     indefinite = isinstance(clause.object, Phrase) and not clause.object.definite
     return clause.negated and indefinite and clause.tense != "like"
 
 
 def german(clause: Clause, order: str) -> str:
-    """Say a clause in German.
+    """Render a clause in German.
 
     Args:
-        clause: what to say.
+        clause: any clause.
         order: where the verb stands: "second", "first", "final", or "zu" for the infinitive.
 
     Returns:
@@ -521,7 +521,7 @@ def german(clause: Clause, order: str) -> str:
 
 
 def _german_lead(clause: Clause) -> str:
-    """Give what stands before everything else: a question word, a relative pronoun, an adverbial."""
+    """Return the first words: a question word, a relative pronoun, an adverbial, or nothing."""
     if isinstance(clause.subject, Gap):
         return clause.subject.german["nom"]
     if isinstance(clause.object, Gap):
@@ -540,7 +540,7 @@ def _german_subject(clause: Clause) -> str:
 
 
 def _german_tail(clause: Clause) -> str:
-    """Give the clauses that follow the last verb."""
+    """Return the clauses that follow the last verb."""
     tail = ""
     if relative := getattr(clause.object, "relative", None):
         tail += f", {german(relative, 'final')}"
@@ -556,7 +556,7 @@ def _german_tail(clause: Clause) -> str:
 
 
 def english_phrase(phrase: Phrase | Person, *, subject: bool = False) -> str:
-    """Say a noun phrase in English, without its relative clause.
+    """Render a noun phrase in English, without its relative clause.
 
     Args:
         phrase: a noun with determiner, adjective and owner, or a pronoun.
@@ -583,7 +583,7 @@ def english_phrase(phrase: Phrase | Person, *, subject: bool = False) -> str:
 
 
 def _english_verb(clause: Clause) -> tuple[str, str, str]:
-    """Give an operator (empty if there is none), the finite form then, and the rest without it."""
+    """Return an operator (maybe empty), the finite form without an operator, and the rest with one."""
     third = clause.subject.number == "er"
     be = {"ich": "am", "er": "is"}.get(clause.subject.number, "are")
     base, past, participle = clause.verb.english if clause.verb else ("be", "", "")
@@ -611,10 +611,10 @@ def _english_verb(clause: Clause) -> tuple[str, str, str]:
 
 
 def english(clause: Clause, order: str) -> str:
-    """Say a clause in English.
+    """Render a clause in English.
 
     Args:
-        clause: what to say.
+        clause: any clause.
         order: "statement", "question", or "to" for the infinitive.
 
     Returns:
@@ -687,11 +687,11 @@ _THAT, _WHETHER = ("that", "dass"), ("whether", "ob")
 
 
 def render(parts: Iterable[Part], *, question: bool = False) -> tuple[str, str]:
-    """Say a sentence in both languages.
+    """Render a sentence in both languages.
 
     Args:
         parts: its clauses in order.
-        question: whether it asks.
+        question: whether it is a question.
 
     Returns:
         English and German, with capital letter and period or question mark.
@@ -713,7 +713,7 @@ def render(parts: Iterable[Part], *, question: bool = False) -> tuple[str, str]:
 
 
 def _clauses(clause: Clause, rule: str) -> Iterator[tuple[Clause, str]]:
-    """Go through a clause and those inside it, each with the rule of its German verb's place."""
+    """Yield a clause and the clauses inside it, each with the rule for its German verb's position."""
     yield clause, rule
     for nominal in (clause.subject, clause.object):
         if relative := getattr(nominal, "relative", None):
@@ -736,11 +736,11 @@ _FRAME_RULES = {
 
 
 def rules_of(clause: Clause, rule: str) -> frozenset[str]:
-    """List the rules that a clause follows, those of clauses inside it left out.
+    """List the rules that a clause follows, without the clauses inside it.
 
     Args:
         clause: any clause.
-        rule: what is already known of it, such as "verb-final".
+        rule: one rule that is already known, such as "verb-final".
 
     Returns:
         Names of rules.
@@ -770,7 +770,7 @@ def rules_of(clause: Clause, rule: str) -> frozenset[str]:
 
 
 def _phrases(clause: Clause) -> Iterator[tuple[Nominal, str]]:
-    """Go through the noun phrases of a clause with their German cases."""
+    """Yield the noun phrases of a clause with their German cases."""
     yield clause.subject, "nom"
     if clause.recipient:
         yield clause.recipient, "dat"
@@ -803,7 +803,7 @@ def _phrase_rules(phrase: Nominal, case: str) -> Iterator[str]:
 
 
 def _bonds(clause: Clause) -> Iterator[tuple[str, str]]:
-    """Go through the words that belong together: verb and noun, adjective and noun."""
+    """Yield pairs of related words: verb and noun, adjective and noun."""
     if clause.verb:
         verb = clause.verb.prefix + clause.verb.infinitive
     else:
@@ -819,13 +819,13 @@ def _bonds(clause: Clause) -> Iterator[tuple[str, str]]:
 
 @functools.cache
 def is_held_out(bond: tuple[str, str]) -> bool:
-    """Tell whether two words never stand together in training.
+    """Return whether two words never occur together in training.
 
     Args:
         bond: a German verb or adjective, and a noun.
 
     Returns:
-        The same for every seed: it hangs on a hash of the two words.
+        True or False, the same for every seed: it depends on a hash of the two words.
     """
     return int(hashlib.sha256(f"{_SALT} {' '.join(bond)}".encode()).hexdigest(), 16) % _HELD_OUT_BONDS == 0
 
@@ -961,7 +961,7 @@ class _Writer:
         return Clause(subject, None, tense, self.chance(0.2), predicate, time=time)
 
     def arguments(self, verb: Verb, subject: Nominal) -> _Arguments:
-        """Draw what a verb asks for."""
+        """Draw the arguments of a verb."""
         drawn: _Arguments = {}
         if verb.frame == "dat+acc":
             drawn["recipient"] = self.nominal(("person",), subject, 0.4, definite=True, plain=True)
@@ -1068,7 +1068,7 @@ class _Writer:
         return clause
 
     def related(self, phrase: Phrase, other: Verb | None) -> Phrase:
-        """Give a phrase a relative clause with another verb; the pronoun is its subject or its object."""
+        """Add a relative clause with another verb; the pronoun is its subject or its object."""
         noun = phrase.noun
         gender = "p" if phrase.plural else noun.gender
         forms = {case: genders[gender] for case, genders in _RELATIVE.items()}
@@ -1159,7 +1159,7 @@ class _Writer:
         return parts
 
     def draft(self, longer: bool = False) -> "_Draft":
-        """Draw a sentence without saying it."""
+        """Draw a sentence without rendering it."""
         parts, question = self.sentence(longer)
         clauses, bonds = [], set()
         for part in parts:
@@ -1172,7 +1172,7 @@ class _Writer:
 
 
 class _Draft(NamedTuple):
-    """A sentence that is not said yet: many are drawn that no split needs."""
+    """A sentence that is not rendered yet: many drafts fit no split."""
 
     parts: list[Part]
     question: bool
@@ -1180,7 +1180,7 @@ class _Draft(NamedTuple):
     bonds: frozenset[tuple[str, str]]
 
     def pair(self) -> Pair:
-        """Say it in both languages."""
+        """Render it in both languages."""
         return Pair(*render(self.parts, question=self.question), self.clauses, self.bonds)
 
 
@@ -1194,7 +1194,7 @@ def _order_rule(part: Part, question: bool) -> str:
 
 
 def _may_belong(draft: _Draft, split: str) -> bool:
-    """Tell whether rules and words of a sentence are right for a split; its length is not known yet."""
+    """Return whether the rules and words of a sentence fit a split; its length is not known yet."""
     new_structure = any(rules <= clause for rules in HELD_OUT_RULES for clause in draft.clauses)
     if new_structure != (split == "structures"):
         return False
@@ -1212,20 +1212,19 @@ def load(num_train: int = 50_000, *, num_held_out: int = 1000, seed: int = 0) ->
     Args:
         num_train: pairs in "train", at most `MOST`.
         num_held_out: pairs in each other split.
-        seed: another one gives other sentences; which structures and which words are held out is fixed.
+        seed: decides the sentences; the held-out structures and words do not depend on it.
 
     Returns:
-        By the names of `SPLITS`: "train"; "validation", which is like it; "combinations", where words stand
-        together that never do in training; "structures", where rules meet that never do in training;
-        "longer", with more words than any other split has. The held-out splits are the same for every
-        `num_train`.
+        Pairs by split (see `SPLITS`): "train"; "validation", which is like it; "combinations", with pairs of
+        words that never occur together in training; "structures", with rules that never meet in training;
+        "longer", with more words than any other split. The held-out splits do not depend on `num_train`.
 
     Raises:
-        ValueError: a number of pairs below 1 or above `MOST`.
+        ValueError: a number of pairs is below 1 or above `MOST`.
     """
     for name, number in (("num_train", num_train), ("num_held_out", num_held_out)):
         if not 1 <= number <= MOST:
-            raise ValueError(f"{name}={number}: ask for 1 to {MOST:,} pairs")
+            raise ValueError(f"{name}={number}: it must be from 1 to {MOST:,}")
     seen: set[str] = set()
     drawn = {split: _draw(split, num_held_out, seed, seen) for split in HELD_OUT_SPLITS}
     return {"train": _draw("train", num_train, seed, seen)} | drawn
@@ -1265,12 +1264,12 @@ _FUNCTION_WORDS = {
 
 @functools.cache
 def dictionary() -> dict[str, str]:
-    """List what each English word or expression is in German by itself.
+    """Return the German translation of each English word or expression by itself.
 
     Returns:
-        English, in small letters, to German. Nouns stand in the nominative, verbs in the third person or the
-        infinitive, adjectives and articles without the ending that a sentence would ask for. Where a word has
-        two meanings, nouns go before verbs, and the first row of a table before later ones.
+        From lowercase English to German. Nouns are in the nominative, verbs in the third person or the
+        infinitive, adjectives and articles without the ending that a sentence requires. For ambiguous words,
+        nouns come before verbs, and the first row of a table before later ones.
     """
     found = dict(_FUNCTION_WORDS)
     pairs = [*_ON, *_ANY_TENSE, *_PRESENT_TENSE, _AND, _BUT]
@@ -1287,13 +1286,13 @@ def dictionary() -> dict[str, str]:
 
 
 def word_by_word(sentence: str) -> str:
-    """Translate with nothing but the dictionary.
+    """Translate word by word with the dictionary.
 
     Args:
         sentence: English. The longest entry that fits is taken, from left to right.
 
     Returns:
-        The entries in the order of the English words; what is in no entry stays as it is.
+        The entries in the order of the English words; unknown words stay as they are.
     """
     words = re.findall(r"[\w]+|[.,?]", sentence.replace("'s", "").replace("s'", "s"))
     translated = []
@@ -1312,7 +1311,7 @@ def word_by_word(sentence: str) -> str:
 
 
 def noun_phrases(noun: Noun) -> Iterator[Phrase]:
-    """Go through all phrases of a noun that have no owner and no relative clause."""
+    """Yield all phrases of a noun without owner and relative clause."""
     for plural in (False, True) if noun.german_plural else (False,):
         bare = "" if plural or not noun.german_plural else "a"
         demonstrative = ("this",) if noun.german_plural else ()
@@ -1325,7 +1324,7 @@ def count_simple_sentences() -> int:
     """Count the sentences of one pattern: noun phrase, verb in the present, noun phrase in the accusative.
 
     Returns:
-        How many there are, owners and relative clauses left out; all others come on top.
+        Their number, without owners and relative clauses; all other patterns come on top.
     """
     sizes = {noun: sum(1 for _ in noun_phrases(noun)) for noun in nouns()}
     total = 0
@@ -1342,8 +1341,8 @@ def checking_sample(number: int = 200) -> list[Pair]:
         number: how many.
 
     Returns:
-        Pairs of all splits. A drawn pair is taken if it has a rule that fewer than three have so far, or new
-        words, so that all rules and all nouns, verbs and adjectives come in; the last ones as they are drawn.
+        Pairs of all splits. A drawn pair is kept if it has a rule that fewer than three pairs have so far, or
+        new words, so that all rules, nouns, verbs and adjectives occur; the last pairs are kept as drawn.
     """
     writer = _Writer(random.Random("checked"))
     rules: Counter[str | frozenset[str]] = Counter()
@@ -1364,6 +1363,6 @@ def checking_sample(number: int = 200) -> list[Pair]:
 
 
 def vocabulary() -> set[str]:
-    """List the German nouns, adjectives and verbs in their basic forms, as bonds hold them."""
+    """List the German nouns, adjectives and verbs in their base forms, as in bonds."""
     words = {word.german for word in (*nouns(), *adjectives())}
     return words | {verb.prefix + verb.infinitive for verb in verbs()}

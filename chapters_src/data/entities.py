@@ -1,12 +1,12 @@
 """English sentences with named entities, written for this book: the data of chapter 01's entity model.
 
-In the files, in `entities/` beside this module, entities are marked where they stand, so that a person can
-edit them: `[Ada Moreno](PER) filed a bug from [Lisbon](LOC).` Read, a sentence is plain text, and each entity
-is the offsets of its first character and of the one behind its last, and a label. Between those and the
-labels of tokens, as a token classifier needs them, `bio_labels` and `entities_of` translate.
+The files in `entities/` beside this module mark entities inline, so that they are easy to edit:
+`[Ada Moreno](PER) filed a bug from [Lisbon](LOC).` When loaded, a sentence is plain text, and each entity has
+a start offset, an end offset (exclusive) and a label. `bio_labels` and `entities_of` convert between entities
+and the token labels that a token classifier needs.
 
-What the sentences are, what counts as an entity, how well trivial rules do, the license and the limits stand
-in their card, `entities.md`, beside this file.
+The card beside this file, `entities.md`, describes the sentences, what counts as an entity, how well trivial
+rules do, the license and the limits.
 """
 
 import re
@@ -43,7 +43,7 @@ class Sentence(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the entities, as they stand in the text."""
+        """The names of the entities, as in the text."""
         return tuple(self.text[entity.start : entity.end] for entity in self.entities)
 
 
@@ -54,8 +54,8 @@ def load() -> dict[str, list[Sentence]]:
         The splits "train", "validation" and "test", each in the order of its file.
 
     Raises:
-        resources.ResourceError: a file is missing or empty, or a line is damaged: then the message names the
-            file, the line and the problem.
+        resources.ResourceError: a file is missing or empty, or a line is damaged; the message names the file,
+            the line and the problem.
     """
     return {split: _read(Path(__file__).with_suffix("") / f"{split}.txt") for split in SPLITS}
 
@@ -73,8 +73,8 @@ def _read(path: Path) -> list[Sentence]:
             sentences.append(parse(line))
         except ValueError as error:
             raise resources.ResourceError(
-                f"{path}, line {number}: {error}. Mend the line if you have edited it; else get the file "
-                "anew from this book's repository, or install the package again."
+                f"{path}, line {number}: {error}. Fix the line if you have edited it; otherwise restore the "
+                "file from this book's repository, or install the package again."
             ) from None
     return sentences
 
@@ -83,21 +83,20 @@ def parse(line: str) -> Sentence:
     """Read a sentence whose entities are marked.
 
     Args:
-        line: such as "[Ada Moreno](PER) filed a bug from [Lisbon](LOC)." Square brackets stand for marks
-            only.
+        line: such as "[Ada Moreno](PER) filed a bug from [Lisbon](LOC)." Square brackets are only for marks.
 
     Returns:
         The sentence without the marks, and its entities.
 
     Raises:
-        ValueError: the line is empty or not UTF-8; it has a bracket that belongs to no mark, a mark within a
-            mark, an unknown label, a name that is empty or cut out of a word, or a space too many.
+        ValueError: the line is empty or not UTF-8; it has a stray bracket, a mark within a mark, an unknown
+            label, a name that is empty or part of a word, or an extra space.
     """
     text, entities, behind = "", [], 0
     for mark in _MARK.finditer(line):
         name, label = mark.groups()
         if label not in LABELS:
-            raise ValueError(f"the label {label!r} of {name!r} is none of {', '.join(LABELS)}")
+            raise ValueError(f"the label {label!r} of {name!r} is not one of {', '.join(LABELS)}")
         text += line[behind : mark.start()]
         entities.append(Entity(len(text), len(text) + len(name), label))
         text += name
@@ -114,15 +113,15 @@ def _check(sentence: Sentence) -> None:
     if bracket := re.search(r"[][].{0,20}", text):
         raise ValueError(
             f"a square bracket belongs to no mark, or marks are nested, at {bracket[0]!r}; "
-            "a mark is [name](LABEL), and square brackets stand for nothing else"
+            "a mark is [name](LABEL), and square brackets mean nothing else"
         )
     for (start, end, _), name in zip(sentence.entities, sentence.names, strict=True):
         if not name or name != name.strip():
             raise ValueError(f"the name {name!r} is empty, or has a space at an end: put it outside the mark")
         if re.search(r"\w$", text[:start]) or re.match(r"\w", text[end:]):
-            raise ValueError(f"the name {name!r} is cut out of a word: mark whole words")
+            raise ValueError(f"the name {name!r} is part of a word: mark whole words")
     if re.search(r"^\s|\s\s|[^\S ]|\s$", text):
-        raise ValueError(f"a space too many, or a tab, in {text!r}")
+        raise ValueError(f"an extra space, or a tab, in {text!r}")
 
 
 def bio_labels(
@@ -130,17 +129,17 @@ def bio_labels(
 ) -> list[str | None]:
     """Turn entities into a label for each token: B- for the first token of an entity, I- for the others.
 
-    A token belongs to the entity that it shares a character with (the first one, if there are two), so this
-    holds for words, for pieces of words, and for tokens with the space before them.
+    A token belongs to the (first) entity that it overlaps, so this works for words, for pieces of words, and
+    for tokens that include the space before them.
 
     Args:
         entities: from left to right.
-        offsets: for each token the offset of its first character and of the one behind its last, as fast
-            tokenizers give them. A token of no characters, such as [CLS] and padding, has two equal ones.
-        special: the label of a token of no characters.
+        offsets: start and end (exclusive) of each token, as fast tokenizers return them. They are equal for a
+            token without characters, such as [CLS] and padding.
+        special: the label of a token without characters.
 
     Returns:
-        One label a token: one of `BIO_LABELS`, or `special`.
+        One label per token: one of `BIO_LABELS`, or `special`.
     """
     entities = list(entities)
     labels: list[str | None] = []
@@ -158,20 +157,20 @@ def bio_labels(
 
 
 def entities_of(labels: Sequence[str | None], offsets: Sequence[tuple[int, int]]) -> tuple[Entity, ...]:
-    """Group the labels of tokens to entities: the way back from `bio_labels`.
+    """Group token labels into entities: the inverse of `bio_labels`.
 
-    A model may say I- where nothing has begun, or where something else has: that counts as B-.
+    An I- that continues no entity of its kind counts as B-.
 
     Args:
-        labels: one of `BIO_LABELS` for each token, or None for a token of no characters.
-        offsets: as for `bio_labels`. An entity begins where its first token does and ends where its last one
-            does, so tokens must not include the space before them.
+        labels: one of `BIO_LABELS` for each token, or None for a token without characters.
+        offsets: as for `bio_labels`. An entity spans its tokens exactly, so tokens must not include the space
+            before them.
 
     Returns:
         The entities, from left to right.
 
     Raises:
-        ValueError: labels and offsets differ in number, or a label is none of `BIO_LABELS`.
+        ValueError: labels and offsets differ in number, or a label is not one of `BIO_LABELS`.
     """
     if len(labels) != len(offsets):
         raise ValueError(f"{len(labels)} labels for the offsets of {len(offsets)} tokens")
@@ -179,7 +178,7 @@ def entities_of(labels: Sequence[str | None], offsets: Sequence[tuple[int, int]]
     previous = "O"
     for label, (start, end) in zip(labels, offsets, strict=True):
         if label is not None and label not in BIO_LABELS:
-            raise ValueError(f"the label {label!r} is none of {', '.join(BIO_LABELS)}")
+            raise ValueError(f"the label {label!r} is not one of {', '.join(BIO_LABELS)}")
         place, _, kind = (label or "O").partition("-")
         if place == "I" and previous.endswith(f"-{kind}"):
             entities[-1] = entities[-1]._replace(end=end)
@@ -190,13 +189,13 @@ def entities_of(labels: Sequence[str | None], offsets: Sequence[tuple[int, int]]
 
 
 def capitalized(text: str, label: str) -> tuple[Entity, ...]:
-    """Find names by a rule: words with a capital letter, and all of them in a row.
+    """Find names by a rule: runs of capitalized words.
 
     A baseline. The first word of the text counts only if the second one has a capital, too; "I" never does.
 
     Args:
         text: a sentence.
-        label: what to call all of them.
+        label: the label of all of them.
 
     Returns:
         The names, from left to right.
@@ -220,11 +219,11 @@ def capitalized(text: str, label: str) -> tuple[Entity, ...]:
 def looked_up(text: str, names: Mapping[str, str]) -> tuple[Entity, ...]:
     """Find names that are in a list.
 
-    A baseline. Of names that overlap, the one that begins first counts, and then the longer one.
+    A baseline. Of overlapping names, the leftmost counts, then the longest.
 
     Args:
         text: a sentence.
-        names: a label for each name; capitals matter.
+        names: a label for each name; case-sensitive.
 
     Returns:
         The names, from left to right.

@@ -1,12 +1,12 @@
-"""The family of transformers, one row a model: the data of chapter 11, and of the pictures of chapter 01.
+"""The family of transformers, one row per model: the data of chapter 11, and of the pictures of chapter 01.
 
-A row of `models/models.csv`, beside this file, says what a model is called, when it came, what it was trained
-on, how it is built and how many parameters its paper gives it. It also names a class of the Transformers
-library and the settings that make it a model of the published size, and a tiny one. So `build` makes every
-model of the file without a network, and `count_by_hand` adds up its parameters from those settings alone.
+A row of `models/models.csv`, beside this file, has a model's name, release date, training, architecture, and
+the number of parameters in its paper. It also names a class of the Transformers library and its settings for
+the published size, and for a tiny one. So `build` makes every model without a network, and `count_by_hand`
+adds up its parameters from those settings alone.
 
-To add a model, add a row; if its class is a new one, add its formula here. The columns, the sources and the
-limits stand in the card, `models.md`.
+To add a model, add a row; if its class is new, add its formula here. The card, `models.md`, describes the
+columns, the sources and the limits.
 """
 
 import ast
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FAMILIES = ("forerunner", "encoder", "decoder", "encoder-decoder", "long documents", "vision")
 LIBRARY = ("yes", "dropped", "never")  # Whether the Transformers library has the model.
-_NUMBERS = ("context", "vocabulary", "paper_parameters")  # Whole numbers that a model may lack.
+_NUMBERS = ("context", "vocabulary", "paper_parameters")  # Integers that a model may lack.
 _FILE = Path(__file__).with_suffix("") / "models.csv"
 
 
@@ -28,8 +28,8 @@ def load() -> "pd.DataFrame":
     """Load the models.
 
     Returns:
-        One row a model, its name as the index, with the columns that the card describes. Numbers that a model
-        does not have are `<NA>`, and text is empty.
+        One row per model, indexed by name, with the columns that the card describes. Missing numbers are
+        `<NA>`, missing text is empty.
     """
     import pandas as pd
 
@@ -46,8 +46,8 @@ def libraries() -> "pd.DataFrame":
     """Load the libraries around the models: `models/libraries.csv`. Chapter 01 draws them.
 
     Returns:
-        One row a library, its name as the index, with the columns "level" (from 0, at the top of the
-        picture), "does" (in a few words) and "gives_to" (others, one level below, with spaces between).
+        One row per library, indexed by name, with the columns "level" (from 0, at the top of the picture),
+        "does" (in a few words) and "gives_to" (others, one level below, separated by spaces).
     """
     import pandas as pd
 
@@ -58,33 +58,33 @@ def settings(row: Mapping[str, Any], size: Literal["published", "tiny"]) -> dict
     """Read the settings of a configuration.
 
     Args:
-        row: of the table that `load` returns.
+        row: a row of the table that `load` returns.
         size: "published", or "tiny", whose settings replace some of the published ones.
 
     Returns:
         The keyword arguments of the configuration, by name.
 
     Raises:
-        ValueError: another size, or settings that are not of the form `name=value name=value`.
+        ValueError: the size is unknown, or the settings do not have the form `name=value name=value`.
     """
     if size not in ("published", "tiny"):
-        raise ValueError(f'size={size!r}: it is "published" or "tiny"')
+        raise ValueError(f'size={size!r}: it must be "published" or "tiny"')
     read = _read(row["published"])
     return read if size == "published" else read | _read(row["tiny"])
 
 
 def build(row: Mapping[str, Any], size: Literal["published", "tiny"]) -> "PreTrainedModel":
-    """Make a model with fresh weights, on the device in force: `with torch.device("meta")` needs no memory.
+    """Make a model with random weights on the current device; `with torch.device("meta")` needs no memory.
 
     Args:
-        row: of the table that `load` returns.
+        row: a row of the table that `load` returns.
         size: "published" or "tiny".
 
     Returns:
         The model, of the class that the row names, ready for evaluation.
 
     Raises:
-        ValueError: the library has no class for this model, or another size.
+        ValueError: the library has no class for this model, or the size is unknown.
     """
     import transformers
 
@@ -98,10 +98,10 @@ def count_by_hand(row: Mapping[str, Any]) -> int:
     """Add up the parameters of a model at its published size, from its settings alone.
 
     Args:
-        row: of the table that `load` returns.
+        row: a row of the table that `load` returns.
 
     Returns:
-        How many parameters the class that the row names has; a matrix that is used twice counts once.
+        The number of parameters of the row's class; a matrix that is used twice counts once.
 
     Raises:
         ValueError: there is no formula for that class yet.
@@ -146,12 +146,12 @@ def _feed_forward(width: int, inner: int) -> int:
 
 
 def _layer(width: int, inner: int, attentions: int = 1) -> int:
-    """Count a layer of 2017: each sublayer with its norm; a decoder's layer has two attentions."""
+    """Count an original (2017) layer: each sublayer with its norm; a decoder layer has two attentions."""
     norms = (attentions + 1) * _norm(width)
     return attentions * _attention(width) + _feed_forward(width, inner) + norms
 
 
-# One formula a class; the names are those of the library's settings ----------------------------------------
+# One formula per class; the names are the library's settings ----------------------------------------------
 
 
 def _bert_body(

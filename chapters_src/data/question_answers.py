@@ -1,13 +1,13 @@
-"""Questions whose answer stands in a paragraph: the data of chapter 01's answer model.
+"""Questions with their answer in a paragraph: the data of chapter 01's answer model.
 
-In the files, in `question_answers/` beside this module, a paragraph is followed by its questions, and each
-question by its answer, so that a person can edit them. Read, an answer is the offsets of its first character
-and of the one behind its last. `load` gives the questions, `load_unanswerable` some that the paragraph does
-not answer, and `load_parameters` many more of a narrow kind, made by rule from the documentation of
-parameters in the installed packages.
+In the files in `question_answers/` beside this module, a paragraph is followed by its questions, and each
+question by its answer, so that they are easy to edit. When loaded, an answer has a start and an end offset
+(exclusive). `load` returns the questions, `load_unanswerable` some that the paragraph does not answer, and
+`load_parameters` many more of a narrow kind, generated from the documentation of parameters in the installed
+packages.
 
-What the paragraphs are, how well trivial rules do, the license and the limits stand in their card,
-`question_answers.md`, beside this file.
+The card beside this file, `question_answers.md`, describes the paragraphs, how well trivial rules do, the
+license and the limits.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ KINDS = ("who", "what", "when", "where", "how many", "how much", "which", "why",
 _FOLDER = Path(__file__).with_suffix("")
 _HEAD = re.compile(r"# ([a-z]+(?:-[a-z]+)+)")
 _ANSWER = re.compile(r"=(\d*) (.*\S)")
-_WHOLE = r"(?<!\w)(?<!\d[.,:]){}(?!\w|[.,:]\d)"  # Not within a word, nor within a number.
+_WHOLE = r"(?<!\w)(?<!\d[.,:]){}(?!\w|[.,:]\d)"  # Not within a word or a number.
 _KIND = re.compile(r"\b(who|whom|whose|what|when|where|how many|how much|which|why|how)\b", re.IGNORECASE)
 _NUMBER = re.compile(
     r"\b(?:\d+(?:[.,:]\d+)*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen"
@@ -46,7 +46,7 @@ class Question(NamedTuple):
     paragraph: str  # The paragraph's name, "bug-legend-gone", or the module whose documentation it is.
     context: str
     question: str
-    answer: str  # Empty where the paragraph does not tell; then start and end are 0.
+    answer: str  # Empty if the paragraph has none; then start and end are 0.
     start: int
     end: int
 
@@ -55,24 +55,24 @@ def load() -> dict[str, list[Question]]:
     """Load the questions that their paragraph answers.
 
     Returns:
-        The splits "train", "validation" and "test", each in the order of its file. A paragraph is in one
-        split.
+        The splits "train", "validation" and "test", each in the order of its file. Each paragraph is in one
+        split only.
 
     Raises:
-        resources.ResourceError: a file is missing, or a line is damaged: then the message names the file, the
-            line and the way out.
+        resources.ResourceError: a file is missing, or a line is damaged; the message names the file, the line
+            and the fix.
     """
     return {split: _read(_FOLDER / f"{split}.txt")[1] for split in SPLITS}
 
 
 def load_unanswerable() -> dict[str, list[Question]]:
-    """Load the questions that sound as if their paragraph answered them, and that it does not.
+    """Load the questions that their paragraph only seems to answer.
 
     Returns:
-        By the split of the paragraph, each with an empty answer.
+        The questions by split of the paragraph, each with an empty answer.
 
     Raises:
-        resources.ResourceError: as for `load`, or a paragraph is named that there is not.
+        resources.ResourceError: as for `load`, or a named paragraph does not exist.
     """
     found = {split: _read(_FOLDER / f"{split}.txt")[0] for split in SPLITS}
     contexts = {name: (split, text) for split, texts in found.items() for name, text in texts.items()}
@@ -89,7 +89,7 @@ def load_unanswerable() -> dict[str, list[Question]]:
             split, context = contexts[name]
             questions[split].append(Question(name, context, line[2:], "", 0, 0))
         else:
-            raise _damaged(path, number, f"{line!r} is no question", 'write "! ", the question and "?"')
+            raise _damaged(path, number, f"{line!r} is not a question", 'write "! ", the question and "?"')
     return questions
 
 
@@ -132,7 +132,7 @@ def _read(path: Path) -> tuple[dict[str, str], list[Question]]:
 
 
 class _BadLine(ValueError):
-    """What is wrong with a line, and what to do."""
+    """A line is damaged; the arguments are the problem and the fix."""
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -146,16 +146,16 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     number = 0
     for number, line in enumerate(text.split("\n"), start=1):
         if "\ufffd" in line or line != " ".join(line.split()):
-            raise _damaged(path, number, f"{line!r} has a space too many or is not UTF-8", "write it anew")
+            raise _damaged(path, number, f"{line!r} has an extra space or is not UTF-8", "rewrite it")
         if line:
             yield number, line
     if not text.strip():
-        raise _damaged(path, number, "the file is empty", "get it anew from this book's repository")
+        raise _damaged(path, number, "the file is empty", "restore it from this book's repository")
 
 
 def _damaged(path: Path, number: int, problem: str, way_out: str) -> resources.ResourceError:
     return resources.ResourceError(
-        f"{path}, line {number}: {problem}; {way_out}. If you have not edited the file, get it anew from "
+        f"{path}, line {number}: {problem}; {way_out}. If you have not edited the file, restore it from "
         "this book's repository, or install the package again."
     )
 
@@ -163,24 +163,24 @@ def _damaged(path: Path, number: int, problem: str, way_out: str) -> resources.R
 def _name(line: str, texts: dict[str, str]) -> str:
     head = _HEAD.fullmatch(line)
     if not head:
-        raise _BadLine(f"{line!r} is no name", 'write "# " and a name such as "bug-legend-gone"')
+        raise _BadLine(f"{line!r} is not a name", 'write "# " and a name such as "bug-legend-gone"')
     if head[1] in texts:
         raise _BadLine(f"two paragraphs are called {head[1]!r}", "give one of them another name")
     return head[1]
 
 
 def _answered(name: str, context: str, question: str, line: str) -> Question:
-    """Find the answer that a line gives: "= text", or "=2 text" if the text stands there more than once."""
+    """Find the answer in a line: "= text", or "=2 text" for the second occurrence of the text."""
     match = _ANSWER.fullmatch(line)
     if not match:
-        raise _BadLine(f"{line!r} is no answer to {question!r}", 'write "= " and words of the paragraph')
+        raise _BadLine(f"{line!r} is not an answer to {question!r}", 'write "= " and words of the paragraph')
     place, answer = match.groups()
     starts = [found.start() for found in re.finditer(_WHOLE.format(re.escape(answer)), context)]
     if not starts:
-        raise _BadLine(f"the answer {answer!r} does not stand in {name!r}", "copy it from the paragraph")
+        raise _BadLine(f"the answer {answer!r} is not in {name!r}", "copy it from the paragraph")
     if len(starts) > 1 and not place:
         raise _BadLine(
-            f"the answer {answer!r} stands in {name!r} {len(starts)} times", 'say which: "=1 ", "=2 " ...'
+            f"the answer {answer!r} is in {name!r} {len(starts)} times", 'say which: "=1 ", "=2 " ...'
         )
     if not 1 <= int(place or 1) <= len(starts):
         raise _BadLine(
@@ -190,14 +190,14 @@ def _answered(name: str, context: str, question: str, line: str) -> Question:
     return Question(name, context, question, answer, start, start + len(answer))
 
 
-# What trivial rules say -----------------------------------------------------------------------------------
+# Trivial rules --------------------------------------------------------------------------------------------
 
 
 def kind(question: str) -> str:
-    """Tell what is asked for, by the first question word.
+    """Return the kind of a question, by its first question word.
 
     Args:
-        question: such as "By how much did it grow?"
+        question: a question, such as "By how much did it grow?"
 
     Returns:
         One of `KINDS`; *whom* and *whose* count as "who".
@@ -212,15 +212,14 @@ def kind(question: str) -> str:
 
 
 def first_capitals(context: str, question: str) -> str:
-    """Answer with the first words of the first sentence that have capitals: a baseline.
+    """Answer with the first capitalized words of the first sentence: a baseline.
 
     Args:
         context: a paragraph.
-        question: not looked at.
+        question: ignored.
 
     Returns:
-        A run of words with capitals, the opening word of the sentence left out if there is another run; empty
-        if there is none.
+        A run of capitalized words, preferably not the one that opens the sentence; empty if there is none.
     """
     sentence = split_sentences(context)[0]
     runs = [match[0] for match in re.finditer(r"\b[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*", sentence)]
@@ -229,15 +228,15 @@ def first_capitals(context: str, question: str) -> str:
 
 
 def by_kind(context: str, question: str) -> str:
-    """Answer with words of the likeliest sentence that suit the kind of the question: the best baseline.
+    """Answer with words of the likeliest sentence that suit the kind of question: the best baseline.
 
     Args:
         context: a paragraph.
-        question: about it.
+        question: a question about it.
 
     Returns:
-        Words with capitals for *who* and *where*, a number for *how many*, *how much* and *when*, and the
-        whole sentence for everything else, or if it has none of these.
+        Capitalized words for *who* and *where*, a number for *how many*, *how much* and *when*, and the full
+        sentence for everything else, or if it has none of these.
     """
     sentence = likeliest_sentence(context, question)
     asked = kind(question)
@@ -249,14 +248,14 @@ def by_kind(context: str, question: str) -> str:
 
 
 def likeliest_sentence(context: str, question: str) -> str:
-    """Answer with the whole sentence that has the most words of the question: a baseline.
+    """Answer with the sentence that has the most words of the question: a baseline.
 
     Args:
         context: a paragraph.
-        question: about it.
+        question: a question about it.
 
     Returns:
-        The sentence; of equally good ones the first.
+        The sentence; the first one of equals.
     """
     wanted = set(re.findall(r"\w+", question.lower()))
     return max(
@@ -269,11 +268,11 @@ def nearest_number(context: str, question: str) -> str:
 
     Args:
         context: a paragraph.
-        question: about it.
+        question: a question about it.
 
     Returns:
-        The number as it stands there, in digits or in words; the first one of the paragraph if that sentence
-        has none; empty if the paragraph has none either.
+        The number as written, in digits or words; the first of the paragraph if that sentence has none; empty
+        if the paragraph has none either.
     """
     number = _NUMBER.search(likeliest_sentence(context, question)) or _NUMBER.search(context)
     return number[0] if number else ""
@@ -319,29 +318,28 @@ class _Parameter(NamedTuple):
 
 
 def load_parameters(packages: Sequence[str] = docstrings.PACKAGES) -> dict[str, list[Question]]:
-    """Make questions from the documentation of parameters: distant supervision.
+    """Generate questions from the documentation of parameters: distant supervision.
 
-    A context is what a docstring says about one or several parameters in a row. For each of them there is one
-    question, for its default, its type or its choices. The first call for a package parses its source; later
-    calls read the cache. The same installed versions and the same rules give the same questions.
+    A context describes one or several consecutive parameters. There is one question about each: its default,
+    its type or its choices. The first call for a package parses its source; later calls read the cache. The
+    same installed versions and the same rules give the same questions.
 
     Args:
         packages: names to import, in any order.
 
     Returns:
-        By the names of `docstrings.SPLITS`, as `docstrings.split` has it: whole top-level modules are held
-        out, and a held-out context shares no run of 13 words with a split before it. `paragraph` is the
-        dotted name of the module.
+        Questions by split, as in `docstrings.split`: entire top-level modules are held out, and a held-out
+        context shares no run of 13 words with an earlier split. `paragraph` is the dotted name of the module.
 
     Raises:
         resources.ResourceError: a package is not installed, or the cache folder cannot be written.
-        TypeError: `packages` is one string.
+        TypeError: `packages` is a string.
     """
     if isinstance(packages, str):
         raise TypeError(f"packages is the string {packages!r}; pass a sequence of names: ({packages!r},)")
     chosen = sorted(set(packages))
     for package in chosen:
-        docstrings.cache_key(package)  # Raises here, not in a process of its own.
+        docstrings.cache_key(package)  # Raises here rather than in a worker process.
     tasks = (joblib.delayed(_harvest)(package) for package in chosen)
     harvests = joblib.Parallel(n_jobs=min(len(chosen), joblib.cpu_count()))(tasks) if chosen else []
     by_context: dict[str, list[Question]] = {}
@@ -377,12 +375,12 @@ def _harvest(package: str) -> list[Question]:
 
 
 def parameter_questions(module: str, docstring: str, seen: set[str] | None = None) -> list[Question]:
-    """Ask for what one docstring says about its parameters.
+    """Ask about the parameters of one docstring.
 
     Args:
-        module: what the questions get as the name of their paragraph.
-        docstring: as it stands in the source, in the style of NumPy or of Google.
-        seen: texts of parameters that need not come again; those of this docstring are added.
+        module: the paragraph name of the questions.
+        docstring: as it stands in the source, in NumPy or Google style.
+        seen: texts of parameters to skip; the ones of this docstring are added.
 
     Returns:
         The questions, in the order of the parameters.
@@ -457,7 +455,7 @@ def _plain(text: str) -> str:
 
 
 def _groups(parameters: Iterable[_Parameter]) -> Iterator[list[_Parameter]]:
-    """Put neighbors together, as long as their context stays short."""
+    """Group neighbors, as long as their context stays short."""
     group: list[_Parameter] = []
     for parameter in parameters:
         if group and sum(len(one.text.split()) for one in [*group, parameter]) > _LONGEST:
@@ -470,7 +468,7 @@ def _groups(parameters: Iterable[_Parameter]) -> Iterator[list[_Parameter]]:
 
 
 def _questions(module: str, group: list[_Parameter]) -> Iterator[Question]:
-    """Ask for one thing about each parameter. What, and in which words, hangs on the text alone."""
+    """Ask one question about each parameter. Its kind and wording depend on the text alone."""
     context, offset = "\n".join(parameter.text for parameter in group), 0
     for parameter in group:
         draw = zlib.crc32(f"{parameter.text}{len(context)}".encode())
@@ -488,7 +486,7 @@ def _is_short(answer: str) -> bool:
 
 
 def _spans(parameter: _Parameter) -> Iterator[tuple[tuple[str, ...], int, int]]:
-    """Yield ways to ask for something of a parameter, and where in its text the answer is."""
+    """Yield ways to ask about a parameter, with the start and end of the answer."""
     start = parameter.type_end - len(parameter.type)
     stated = _HEADER_DEFAULT.search(parameter.text[: parameter.type_end], start)
     defaults = [*filter(None, [stated]), *_TEXT_DEFAULT.finditer(parameter.text, parameter.type_end)]

@@ -1,10 +1,10 @@
-"""Real documents with real summaries: the body of a docstring, and the line that its author put above it.
+"""Real documents with real summaries: the body of a docstring and its summary line.
 
-By convention (PEP 257) a docstring begins with one line that says what the thing does; then come a blank line
-and the details. So the installed scientific packages hold thousands of short texts, each summarized by
-somebody who knew it. Chapter 14 summarizes them.
+By convention (PEP 257) a docstring begins with a one-line summary, followed by a blank line and the details.
+So the installed scientific packages hold thousands of short texts, each summarized by its author. Chapter 14
+summarizes them.
 
-What the pairs are, their license and their limits stand in their card, `summaries.md`, beside this file.
+The card beside this file, `summaries.md`, describes the pairs, their license and their limits.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ FILTERS = (
 _SIGNATURE = re.compile(r"[\w.]+\(.*\)(?: *->.*)?", re.DOTALL)
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _WORD = re.compile(r"[a-z0-9]+")
-# Of a package's docstrings, in how many a sentence may stand before it counts as "Read more in the guide".
+# A sentence that occurs in more docstrings of a package is boilerplate, like "Read more in the guide".
 _REPEATED = 8
 _FUNCTION_WORDS = frozenset(
     re.findall(
@@ -61,20 +61,20 @@ class Pair(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """The pairs of all packages, and what was left out on the way."""
+    """The pairs of all packages, and how many were filtered out."""
 
-    splits: dict[str, list[Pair]]  # By the names of `SPLITS`, each sorted by package, module and position.
+    splits: dict[str, list[Pair]]  # By split (see `SPLITS`), sorted by package, module and position.
     candidates: int  # Docstrings that begin with a one-sentence paragraph and have prose below it.
-    dropped: dict[str, int]  # How many of them each of the `FILTERS` dropped, in this order.
+    dropped: dict[str, int]  # How many of them each of the `FILTERS` dropped, in order.
 
 
 def load(packages: Sequence[str] = PACKAGES) -> Pairs:
     """Load the pairs of installed packages.
 
     The first call for a package parses its source; later calls read the cache. The same installed versions
-    and the same rules give the same pairs. A pair is in the split of its module, `docstrings.split_of`, and a
-    held-out one shares no run of 13 words with the texts of training modules. So a language model that was
-    trained on the training split of the docstrings has never seen a test pair.
+    and the same rules give the same pairs. Pairs are split by module (`docstrings.split_of`), and a held-out
+    pair shares no run of 13 words with the texts of training modules. So a language model trained on the
+    training split of the docstrings has never seen a test pair.
 
     Args:
         packages: names to import, in any order.
@@ -84,13 +84,13 @@ def load(packages: Sequence[str] = PACKAGES) -> Pairs:
 
     Raises:
         resources.ResourceError: a package is not installed, or the cache folder cannot be written.
-        TypeError: `packages` is one string.
+        TypeError: `packages` is a string.
     """
     if isinstance(packages, str):
         raise TypeError(f"packages is the string {packages!r}; pass a sequence of names: ({packages!r},)")
     chosen = sorted(set(packages))
     for package in chosen:
-        docstrings.cache_key(package)  # Raises here, not in a process of its own.
+        docstrings.cache_key(package)  # Raises here rather than in a worker process.
     tasks = (joblib.delayed(_harvest)(package) for package in chosen)
     harvests = joblib.Parallel(n_jobs=min(len(chosen), joblib.cpu_count()))(tasks) if chosen else []
     training_texts = (
@@ -102,15 +102,15 @@ def load(packages: Sequence[str] = PACKAGES) -> Pairs:
 
 
 def pair_of(docstring: str) -> tuple[str, list[str]] | None:
-    """Take summary and body out of one docstring.
+    """Extract summary and body from one docstring.
 
     Args:
         docstring: as it stands in the source.
 
     Returns:
         The first paragraph, if it is one sentence (a missing period is added), and the paragraphs of prose
-        below it, without inline markup. A signature above the first paragraph, as compiled functions have it,
-        is passed over. None if there is no such sentence, or no prose below it.
+        below it, without inline markup. A signature above the first paragraph, as in compiled functions, is
+        skipped. None if there is no such sentence, or no prose below it.
     """
     first, _, rest = _cut(inspect.cleandoc(docstring))
     if _SIGNATURE.fullmatch(first):
@@ -143,7 +143,7 @@ def _harvest(package: str) -> list[Pair]:
 
 
 def _pairs_of(package: str) -> list[Pair]:
-    """Give all candidates of a package, without the sentences that stand in many of its docstrings."""
+    """Return all candidates of a package, without sentences that occur in many of its docstrings."""
     found = [
         (*pair, module)
         for module, docstring in docstrings.each_docstring(package)
@@ -166,7 +166,7 @@ def _is_test(module: str) -> bool:
 
 
 def _filtered(candidates: Sequence[Pair], training_texts: Iterable[str]) -> Pairs:
-    """Drop what is no summary of its body, or not new, and put the rest into splits."""
+    """Drop pairs that are not summaries or not new, and split the rest."""
     dropped = dict.fromkeys(FILTERS, 0)
     splits: dict[str, list[Pair]] = {split: [] for split in SPLITS}
     seen: set[str] = set()
@@ -191,7 +191,7 @@ def _filtered(candidates: Sequence[Pair], training_texts: Iterable[str]) -> Pair
 
 
 def _problem(pair: Pair) -> str | None:
-    """Say which filter a pair by itself does not pass."""
+    """Return the first filter that a pair fails by itself."""
     body, summary = _words(pair.body), _words(pair.summary)
     if len(body) < 25 or len(split_sentences(pair.body)) < 2:
         return FILTERS[0]
@@ -205,7 +205,7 @@ def _problem(pair: Pair) -> str | None:
 
 
 def overlap(pair: Pair) -> float:
-    """Tell which share of a summary's content words stands in the body, in some form.
+    """Return the share of a summary's content words that occur in the body, in some form.
 
     Args:
         pair: a text and its summary.

@@ -1,10 +1,10 @@
 """Senses of words, and what each is a kind of: a small extract of WordNet (chapter 02).
 
-WordNet groups words that share a meaning into *synsets*, and says of each which more general synset it is a
-kind of: its *hypernym*. For the words of `WORDS`, all senses and all that is above them are in `wordnet/`
-beside this file. For other words NLTK's reader is asked, if NLTK and its copy of WordNet are installed.
+WordNet groups words that share a meaning into *synsets*, and links each to the more general synset that it is
+a kind of: its *hypernym*. For the words of `WORDS`, all senses and everything above them are in `wordnet/`
+beside this file. Other words are looked up with NLTK, if NLTK and its copy of WordNet are installed.
 
-Where the extract comes from, its license and its limits stand in its card, `wordnet.md`, beside this file.
+The card beside this file, `wordnet.md`, describes the extract, its source, license and limits.
 """
 
 from collections.abc import Sequence
@@ -38,32 +38,32 @@ class WordNet(NamedTuple):
     """Some words and their senses."""
 
     senses: dict[str, tuple[str, ...]]  # The names of each word's synsets: nouns first, the commonest first.
-    synsets: dict[str, Synset]  # These, and all that is above them, by name.
+    synsets: dict[str, Synset]  # These and everything above them, by name.
 
     def of(self, word: str) -> list[Synset]:
-        """Give the senses of a word.
+        """Return the senses of a word.
 
         Raises:
-            KeyError: the word is not among those that were loaded.
+            KeyError: the word was not loaded.
         """
         if word not in self.senses:
-            raise KeyError(f"{word!r} is not among the words that were loaded: {', '.join(self.senses)}")
+            raise KeyError(f"{word!r} is not one of the loaded words: {', '.join(self.senses)}")
         return [self.synsets[name] for name in self.senses[word]]
 
     def chains(self, name: str) -> list[list[str]]:
-        """Follow the hypernyms of a synset to the top, along every way.
+        """Follow the hypernyms of a synset to the top, along every path.
 
         Args:
-            name: of the synset, such as "panda.n.01".
+            name: name of the synset, such as "panda.n.01".
 
         Returns:
             Names of synsets; each chain begins at the top and ends with `name`.
 
         Raises:
-            KeyError: the synset is not among those that were loaded.
+            KeyError: the synset was not loaded.
         """
         if name not in self.synsets:
-            raise KeyError(f"the synset {name!r} is not among the {len(self.synsets)} that were loaded")
+            raise KeyError(f"the synset {name!r} is not one of the {len(self.synsets)} loaded ones")
         above = self.synsets[name].hypernyms
         return [[*chain, name] for up in above for chain in self.chains(up)] if above else [[name]]
 
@@ -72,15 +72,15 @@ def load(words: Sequence[str] = WORDS) -> WordNet:
     """Load the senses of words.
 
     Args:
-        words: with those of `WORDS` nothing but this package is needed. If there is any other, all are
-            looked up in NLTK's copy of WordNet.
+        words: words of `WORDS` need nothing but this package. With any other word, all are looked up in
+            NLTK's copy of WordNet.
 
     Returns:
         The senses, and all synsets above them.
 
     Raises:
-        resources.ResourceError: a word needs NLTK's copy, which is not there; or a file is damaged.
-        TypeError: `words` is one string.
+        resources.ResourceError: a word needs NLTK's copy, which is not installed; or a file is damaged.
+        TypeError: `words` is a string.
     """
     if isinstance(words, str):
         raise TypeError(f"words is the string {words!r}; pass a sequence of words: ({words!r},)")
@@ -96,7 +96,7 @@ def load(words: Sequence[str] = WORDS) -> WordNet:
 
 
 def extract(words: Sequence[str], reader: Any) -> WordNet:
-    """Look words up with NLTK's reader: how the extract was made.
+    """Look up words with NLTK's reader, as was done for the extract.
 
     Args:
         words: as they stand in a dictionary.
@@ -136,7 +136,7 @@ def write(wordnet: WordNet, folder: Path) -> None:
 
     Args:
         wordnet: what `extract` returned.
-        folder: where the two files go; it exists.
+        folder: an existing folder for the two files.
     """
     senses = [(word, name) for word, names in wordnet.senses.items() for name in names]
     synsets = [
@@ -178,4 +178,4 @@ def _read(path: Path, columns: list[str]) -> list[list[str]]:
     return rows[1:]
 
 
-_WAY_OUT = "Get the file anew from this book's repository, or install the package again."
+_WAY_OUT = "Restore the file from this book's repository, or install the package again."

@@ -1,8 +1,8 @@
-"""How this book draws: one matplotlib style, charts, tokens as colored chips, and diagrams.
+"""Plots of this book: one matplotlib style, charts, tokens as colored chips, and diagrams.
 
-`style` holds the colors, `charts` what the chapters that train draw, `chips` the tokens of chapter 03, and
-`diagrams`, drawn with `drawing`, a transformer's layers; `load_drawing` shows an SVG file of
-`chapters_src/drawings`. All of it reads on a light page as on a dark one, and color is never the only cue.
+`style` holds the colors, `charts` the charts of the chapters that train, `chips` the tokens of chapter 03,
+and `diagrams`, drawn with `drawing`, a transformer's layers; `load_drawing` shows an SVG file of
+`chapters_src/drawings`. All work on light and dark pages, and color is never the only cue.
 """
 
 from chapters_src.plots import diagrams

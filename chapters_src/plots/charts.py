@@ -1,6 +1,6 @@
 """Charts of the chapters that train: 04, 05, 09, 10, 12, 14 and 15.
 
-Each returns a figure that pyplot has let go of: as the last line of a cell it is drawn once, and until then
+Each returns a figure that is closed in pyplot: as the last line of a cell it is drawn once, and until then
 its axes (`figure.axes`) can still be changed.
 """
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def loss_curves(history: Any) -> "Figure":
-    """Draw how a training went: the loss of each step, thin as it was and smoothed, and the evaluations.
+    """Draw training curves: the loss of each step, raw (thin) and smoothed, and the evaluations.
 
-    A metric called "loss" is marked on the same axes as the training loss; all others get axes of their own
+    A metric called "loss" is marked on the same axes as the training loss; all others get separate axes
     below. Chapters 05, 09, 10, 12, 14 and 15.
 
     Args:
-        history: what `training.train` returns: `steps` and `evaluations` are sequences of mappings, each with
+        history: the result of `training.train`: `steps` and `evaluations` are sequences of mappings with
             "step" (from 1); the former have "loss" (nats), the latter the metrics.
 
     Returns:
@@ -61,18 +61,18 @@ def loss_curves(history: Any) -> "Figure":
 
 
 def confusion_matrix(matrix: Any, class_names: Sequence[str]) -> "Figure":
-    """Draw what each true class was taken for: rows add up to 1. Chapters 04, 05, 10 and 12.
+    """Draw a confusion matrix, with rows normalized to 1. Chapters 04, 05, 10 and 12.
 
     Args:
-        matrix: counts, (num_classes, num_classes); rows are true classes, columns predicted ones, as
-            `sklearn.metrics.confusion_matrix` has it.
+        matrix: counts, (num_classes, num_classes); rows are true classes, columns predicted ones, as in
+            `sklearn.metrics.confusion_matrix`.
         class_names: one name per class.
 
     Returns:
         The figure. A class without examples has a row of dashes.
 
     Raises:
-        ValueError: the matrix is not square or has negative numbers, or there are not as many names.
+        ValueError: the matrix is not square or has negative numbers, or the number of names does not match.
     """
     counts = np.asarray(matrix)
     if counts.shape != (len(class_names), len(class_names)) or counts.size == 0 or not (counts >= 0).all():
@@ -99,12 +99,12 @@ def confusion_matrix(matrix: Any, class_names: Sequence[str]) -> "Figure":
 
 
 def reliability_diagram(table: pd.DataFrame) -> "Figure":
-    """Draw accuracy against confidence, and below how many examples each bin holds. Chapters 05 and 12.
+    """Draw accuracy against confidence, and below it the number of examples in each bin. Chapters 05 and 12.
 
-    On the diagonal a model is right as often as it says; below it, it is overconfident.
+    On the diagonal a model is as accurate as it is confident; below it, the model is overconfident.
 
     Args:
-        table: what `evaluation.reliability` returns: "low", "high", "confidence", "accuracy", "count".
+        table: the result of `evaluation.reliability`: "low", "high", "confidence", "accuracy", "count".
 
     Returns:
         The figure.
@@ -139,12 +139,12 @@ def _figure(num_rows: int = 1, **options: Any) -> "tuple[Figure, list[Axes]]":
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(num_rows, squeeze=False, **options)
-    pyplot.close(figure)  # Else a notebook draws it twice: as open, and as the result of its cell.
+    pyplot.close(figure)  # Otherwise a notebook draws it twice: also as an open figure.
     return figure, list(axes[:, 0])
 
 
 def _ink_on(color: Sequence[float]) -> str:
-    """Black or white, whichever stands out more: at least 4.5:1 on any color."""
+    """Return black or white, whichever has more contrast: at least 4.5:1 on any color."""
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color[:3])
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue  # WCAG 2.1
     return "black" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "white"

@@ -1,7 +1,7 @@
-"""Tokens as colored chips, one row a tokenizer. Chapter 03.
+"""Tokens as colored chips, one row per tokenizer. Chapter 03.
 
-Chips take the text color of the page and have a border, so they read on a light page as on a dark one, and
-color is never the only cue.
+Chips have the page's text color and a border, so they work on light and dark pages, and color is never the
+only cue.
 """
 
 import html
@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-MAX_CHIPS = 300  # Tokens of one row that can still be looked at one by one.
+MAX_CHIPS = 300  # Most tokens of one row that a reader can still look at one by one.
 
 _CHIP_COLORS = ("46,134,193", "214,108,20", "20,150,110")  # Red, green, blue; the background mixes them in.
 _FIGURE = "margin:1em 0;padding:0;max-width:100%;color:inherit"
@@ -26,12 +26,12 @@ _CHIP = (
 )
 _STAND_INS = {" ": ("␣", "space"), "\n": ("⏎", "newline"), "\t": ("⇥", "tab"), "\r": ("␍", "carriage return")}
 _JOINING = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0020-\U000e007f]")  # Joiners, variants, flag letters.
-_INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}  # Unicode categories that draw nothing.
+_INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}  # Unicode categories of invisible characters.
 
 
 @dataclass(frozen=True)
 class TokenChips:
-    """One text cut by several tokenizers, to be looked at in a notebook. Made by `token_chips`."""
+    """One text split by several tokenizers, for display in a notebook. Made by `token_chips`."""
 
     rows: Mapping[str, Sequence[str]]  # Name of the tokenizer -> its tokens.
     caption: str
@@ -49,14 +49,14 @@ class TokenChips:
 def token_chips(rows: Mapping[str, Sequence[str]], caption: str) -> TokenChips:
     """Show one text through several tokenizers, each token a chip. Chapter 03.
 
-    Whitespace and characters that draw nothing get a visible sign, which carries its name for screen readers.
+    White space and invisible characters get a visible sign, which has a name for screen readers.
 
     Args:
-        rows: name of the tokenizer -> its tokens, as they stand in its vocabulary.
-        caption: what is shown, as a sentence.
+        rows: name of the tokenizer -> its tokens, as in its vocabulary.
+        caption: a sentence about what is shown.
 
     Returns:
-        An object that a notebook draws as HTML; printed, it is plain text.
+        An object that displays as HTML in a notebook, and prints as plain text.
 
     Raises:
         TypeError: a row is not a sequence of strings.
@@ -69,7 +69,7 @@ def token_chips(rows: Mapping[str, Sequence[str]], caption: str) -> TokenChips:
             raise TypeError(f"row {name!r} is not a sequence of strings: {str(tokens)[:60]}")
         if len(tokens) > MAX_CHIPS:
             raise ValueError(
-                f"row {name!r} has {len(tokens)} tokens, more than the {MAX_CHIPS} that can be looked at: "
+                f"row {name!r} has {len(tokens)} tokens, more than the limit of {MAX_CHIPS}: "
                 "show a shorter text"
             )
     return TokenChips({name: tuple(tokens) for name, tokens in rows.items()}, caption)
@@ -99,7 +99,7 @@ def _as_text(tokens: Sequence[str]) -> str:
 
 
 def _signs(token: str) -> Iterator[tuple[str, str]]:
-    """Yield what to draw for each character and, where that is a stand-in, the name to speak."""
+    """Yield the text to draw for each character and, for a stand-in, the name to speak."""
     if not token:
         yield "∅", "empty token"
     for before, character in zip(" " + token, token, strict=False):
@@ -109,17 +109,17 @@ def _signs(token: str) -> Iterator[tuple[str, str]]:
             code = f"U+{ord(character):04X}"
             yield f"⟨{code}⟩", unicodedata.name(character, code).lower()
         elif before.isspace() and unicodedata.category(character).startswith("M"):
-            yield f"◌{character}", ""  # A combining mark needs something to stand on.
+            yield f"◌{character}", ""  # A combining mark needs a base character.
         else:
             yield character, ""
 
 
 def _draws_nothing(character: str, alone: bool) -> bool:
-    """Whether a character needs a stand-in; one that changes its neighbor does only when it has none."""
+    """Return whether a character needs a stand-in; one that modifies its neighbor does only when alone."""
     return alone if _JOINING.match(character) else unicodedata.category(character) in _INVISIBLE
 
 
 def _direction(tokens: Sequence[str]) -> str:
-    """Direction in which a row is read: that of the first character that has one."""
+    """Return the reading direction of a row: the direction of its first character that has one."""
     classes = (unicodedata.bidirectional(character) for character in "".join(tokens))
     return "ltr" if next((kind for kind in classes if kind in ("L", "R", "AL")), "L") == "L" else "rtl"

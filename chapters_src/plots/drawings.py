@@ -68,7 +68,7 @@ def read(path: Path) -> Drawing:
         path: an SVG file with `<title>`, `<desc>`, its caption as `<metadata>`, and a `width` in pixels.
 
     Returns:
-        The drawing; its `svg` is as wide as the page lets it be, up to that width.
+        The drawing; its `svg` is as wide as the page allows, up to that width.
     """
     text = path.read_text(encoding="utf-8")
     root = ElementTree.fromstring(text)

@@ -1,6 +1,6 @@
 """A frozen body and a trained head as a diagram: from the tokens of one message to its classes. Chapter 04.
 
-It is read from top to bottom, and each token keeps its column as long as it has a vector of its own.
+Read it from top to bottom. Each token keeps its column as long as it has its own vector.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from chapters_src.plots.drawing import Box, Diagram, Line
 MAX_TOKENS = 8  # More columns would be too narrow for their text on a phone.
 _WIDTH = 420
 _MARGIN = 4
-_GAP = 22  # Between a box and the next one below it: room for an arrow.
+_GAP = 22  # Vertical gap between boxes, for an arrow.
 _BETWEEN = 6  # Between two columns.
 
 
@@ -20,17 +20,17 @@ def body_and_head(
     """Draw how one message becomes class probabilities.
 
     Args:
-        tokens: those of the message, special tokens included.
-        ids: one per token.
-        d_model: numbers in a hidden state.
-        num_layers: encoder layers of the body.
-        num_classes: of the head.
+        tokens: the tokens of the message, special tokens included.
+        ids: one id per token.
+        d_model: size of a hidden state.
+        num_layers: number of encoder layers in the body.
+        num_classes: number of classes of the head.
 
     Returns:
         A diagram that a notebook draws, and that readers of the site can zoom.
 
     Raises:
-        ValueError: there are no tokens or more than `MAX_TOKENS`, or not as many ids.
+        ValueError: there are no tokens or more than `MAX_TOKENS`, or the number of ids differs.
     """
     if not 1 <= len(tokens) <= MAX_TOKENS or len(ids) != len(tokens):
         raise ValueError(
@@ -73,7 +73,7 @@ def body_and_head(
 
 
 def _columns(sheet: Diagram, kind: str, top: float, texts: Sequence[tuple[Line, ...]]) -> list[Box]:
-    """Put boxes side by side, as wide as `MAX_TOKENS` of them would be, in the middle of the sheet."""
+    """Put boxes side by side in the middle of the sheet, sized to fit `MAX_TOKENS`."""
     width = (_WIDTH - 2 * _MARGIN - (MAX_TOKENS - 1) * _BETWEEN) / MAX_TOKENS
     step = width + _BETWEEN
     first = (_WIDTH - len(texts) * step + _BETWEEN) / 2
@@ -82,7 +82,7 @@ def _columns(sheet: Diagram, kind: str, top: float, texts: Sequence[tuple[Line, 
 
 
 def _wide(sheet: Diagram, above: Box, columns: Sequence[float], kind: str, line: Line) -> Box:
-    """Put a box as wide as the sheet below a row, with an arrow to it in each of the columns."""
+    """Put a full-width box below a row, with an arrow to it in each column."""
     box = sheet.box(kind, (_MARGIN, _WIDTH - _MARGIN), above.bottom + _GAP, line)
     for x in columns:
         sheet.arrow("flow", (x, above.bottom), (x, box.top))

@@ -7,16 +7,16 @@ blue and says so. LoRA after figure 1 of Hu et al. (2021), https://arxiv.org/abs
 from chapters_src.plots.drawing import Box, Diagram
 
 _WIDTH = 420
-_GAP = 18  # Between a box and the next one below it: room for an arrow.
-_RADIUS = 11  # Of the circle that adds.
+_GAP = 18  # Vertical gap between boxes, for an arrow.
+_RADIUS = 11  # Of the addition circle.
 
 
 def body_and_head(num_layers: int, num_classes: int) -> Diagram:
     """Draw what is trained with frozen features, in fine-tuning and with LoRA, and how far the gradient goes.
 
     Args:
-        num_layers: of the body.
-        num_classes: which the head tells apart.
+        num_layers: number of layers in the body.
+        num_classes: number of classes of the head.
 
     Returns:
         A diagram that a notebook draws, and that readers of the site can zoom.
@@ -41,7 +41,7 @@ def body_and_head(num_layers: int, num_classes: int) -> Diagram:
     body = f"{num_layers} layers"
     for number, name in enumerate(("frozen features", "fine-tuning", "LoRA")):
         left = 4 + 140 * number
-        span, lane = (left + 4, left + 104), left + 124  # The lane is where the gradient goes back.
+        span, lane = (left + 4, left + 104), left + 124  # The gradient goes back along the lane.
         top = sheet.box("data", (left, left + 132), 4, (name, ""))
         ids = sheet.box("data", span, top.bottom + 10, ("", "ids"))
         under = ids.bottom + _GAP
@@ -85,9 +85,9 @@ def lora(width: int, rank: int, alpha: float) -> Diagram:
     """Draw a linear layer with LoRA: the frozen matrix, and the thin path beside it.
 
     Args:
-        width: of what goes in and comes out.
-        rank: of the correction.
-        alpha: its scale is `alpha / rank`.
+        width: input and output size of the layer.
+        rank: rank of the update.
+        alpha: the update is scaled by `alpha / rank`.
 
     Returns:
         A diagram that a notebook draws, and that readers of the site can zoom.

@@ -1,8 +1,8 @@
-"""A view to play with: the distribution of the next token, under temperature, top-k and top-p. Chapter 13.
+"""An interactive view of the next-token distribution, with temperature, top-k and top-p. Chapter 13.
 
-Everything that it shows is computed here and lies in the page: the logits of a small tree of continuations,
-exact for the most probable tokens, and for the many rare ones in groups. The script beside this file
-(`next_token_view.js`) does the rest; where it does not run, the page shows the distribution as it is.
+All its data is computed here and stored in the page: the logits of a small tree of continuations, exact for
+the most probable tokens, and in groups for the many rare ones. The script beside this file
+(`next_token_view.js`) does the rest; without it, the page shows the plain distribution.
 """
 
 import heapq
@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-_EXACT = 40  # Tokens of a node, by rank, whose logits are kept one by one.
-_GROUPS = 20  # Of all others, the wider the rarer.
+_EXACT = 40  # Most probable tokens of a node, whose logits are kept one by one.
+_GROUPS = 20  # Groups of all other tokens, wider for rarer ones.
 _SHOWN = 20  # Rows without the script.
-_BRANCHES = 3  # Tokens of a node that may lead on: with more, the tree would be wide and not deep.
+_BRANCHES = 3  # Tokens of a node that may have children: with more, the tree would be wide, not deep.
 _SIGNS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 _STYLE = """
 .next-token-view { margin: 1em 0; padding: 0; color: inherit; font-size: 0.95em; max-width: 100%; }
@@ -64,7 +64,7 @@ _STYLE = """
 
 
 class _Node(NamedTuple):
-    """What may follow one beginning."""
+    """The distribution after one beginning."""
 
     tokens: list[int]  # By rank, one of each group.
     logits: list[float]  # The highest is 0.
@@ -75,11 +75,11 @@ class _Node(NamedTuple):
 class NextTokenView:
     """A view of the next token, for a notebook. Made by `next_token_view`."""
 
-    data: dict[str, Any]  # All that the script reads.
+    data: dict[str, Any]  # Everything that the script reads.
     caption: str
 
     def distribution(self) -> list[tuple[str, float]]:
-        """Give the most probable tokens after the prompt, with their probabilities."""
+        """Return the most probable tokens after the prompt, with their probabilities."""
         first = self.data["nodes"][0]
         weights = np.exp(first["logits"]) * self.data["counts"]
         shares = np.exp(first["logits"]) / weights.sum()
@@ -113,29 +113,29 @@ def next_token_view(
     hidden: int = 0,
     num_nodes: int = 45,
 ) -> NextTokenView:
-    """Compute a small tree of continuations, whose tokens a reader can heat, cut off, draw and follow.
+    """Compute a small tree of continuations, for a reader to heat, truncate, sample and follow.
 
-    The tree grows where the model puts its probability: each new node is the most probable beginning that
-    has none yet, among those that go on with one of the three best tokens.
+    The tree grows where the probability is: each new node is the most probable beginning without a node that
+    continues another with one of its three best tokens.
 
     Args:
-        next_logits: gives the logits of the next token, (V,), after a list of ids.
-        text_of: the text of a list of ids.
-        prompt: the ids that the tree begins with.
-        caption: what is shown, as a sentence.
-        hidden: how many ids at the beginning of the prompt are not shown, such as a start token.
-        num_nodes: how many beginnings have their distribution in the view; each takes about half a kilobyte.
+        next_logits: returns the logits of the next token, (V,), after a list of ids.
+        text_of: returns the text of a list of ids.
+        prompt: the ids at the root of the tree.
+        caption: a sentence about what is shown.
+        hidden: number of ids to hide at the start of the prompt, such as a start token.
+        num_nodes: number of nodes, at about half a kilobyte each.
 
     Returns:
         The view.
 
     Raises:
-        ValueError: a vocabulary that is too small for groups, or no node.
+        ValueError: the vocabulary is too small for groups, or there is no node.
     """
     if num_nodes < 1:
         raise ValueError(f"num_nodes={num_nodes}: at least the prompt needs its distribution")
     nodes: list[_Node] = []
-    # Minus log-probability, order, ids, where it hangs.
+    # Minus log-probability, order, ids, parent and place in it.
     waiting: list[tuple[float, int, list[int], tuple[_Node, int] | None]] = [(0.0, 0, list(prompt), None)]
     order, counts = 0, np.empty(0)
     while waiting and len(nodes) < num_nodes:
@@ -165,12 +165,12 @@ def next_token_view(
 
 
 def _summed_up(logits: np.ndarray) -> tuple[_Node, np.ndarray]:
-    """Keep the best tokens one by one, and of the others groups that follow each other in rank.
+    """Keep the best tokens one by one, and group the others by rank.
 
-    A group has the logit that gives it its mass, and the name of the token in its middle.
+    A group has the mean probability of its tokens, and the name of the middle one.
 
     Returns:
-        The node, and how many tokens each of its entries stands for.
+        The node, and the number of tokens in each of its entries.
     """
     if len(logits) < _EXACT + 2 * _GROUPS:
         raise ValueError(f"a vocabulary of {len(logits)} is too small: {_EXACT + 2 * _GROUPS} are needed")

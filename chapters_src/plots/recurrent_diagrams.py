@@ -13,7 +13,7 @@ from chapters_src.plots.drawing import Box, Diagram
 
 _WIDTH = 420
 _LEFT, _RIGHT = 4, 416
-_GAP = 22  # Between a box and the next one below it: room for an arrow.
+_GAP = 22  # Vertical gap between boxes, for an arrow.
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -60,7 +60,7 @@ def unrolled() -> Diagram:
 
 
 def encoder_decoder() -> Diagram:
-    """Draw a recurrent encoder and decoder, on two corners that are given and two to be predicted.
+    """Draw a recurrent encoder and decoder, with two given corners and two to predict.
 
     Returns: as for `unrolled`.
     """
@@ -108,16 +108,16 @@ def attention(asking: Sequence[float], states: Sequence[Sequence[float]]) -> Dia
 
     Args:
         asking: the state s of the decoder.
-        states: the states of the encoder, as wide as `asking`; three of them fit the sheet.
+        states: three states of the encoder, of the size of `asking`.
 
     Returns: as for `unrolled`.
 
     Raises:
-        ValueError: there are not three states, or they are not as wide as `asking`.
+        ValueError: there are not three states, or their size is not the size of `asking`.
     """
     if len(states) != 3 or any(len(state) != len(asking) for state in states):
         raise ValueError(
-            f"the sheet has room for 3 states, each of {len(asking)} numbers as `asking` has; "
+            f"the diagram needs 3 states of {len(asking)} numbers, like `asking`; "
             f"got {[len(state) for state in states]}"
         )
     scores = [sum(a * b for a, b in zip(asking, state, strict=True)) for state in states]

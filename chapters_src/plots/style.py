@@ -1,8 +1,8 @@
 """One matplotlib style for all charts, and its colors.
 
-Color is never the only cue: lines also differ by their dashes. In a notebook a chart is a picture on an
-opaque panel. On the site it is a vector without a background: its lines show on light and on dark pages, its
-ink is exchanged for the dark ones. Every chapter draws in this style.
+Color is never the only cue: lines also differ by their dashes. In a notebook a chart is a bitmap on an opaque
+panel. On the site it is an SVG without a background: its lines work on light and dark pages, and its ink is
+replaced on dark ones. Every chapter draws in this style.
 """
 
 import io
@@ -14,14 +14,14 @@ from cycler import cycler
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PANEL = "#FCFCFA"  # Background of every chart in a notebook; on the site, what is to look like the page.
+PANEL = "#FCFCFA"  # Background of every chart in a notebook; on the site, the color of the page.
 INK = "#1C1C1C"  # Text and axes.
-DARK = {INK: "#CED6DD", PANEL: "#121212"}  # What stands for the two on the site's dark pages.
-# Every color for lines has a contrast of at least 3:1 against light and dark pages, and the first six stay
-# apart for readers with any of the three color-vision deficiencies. The tests compute both.
+DARK = {INK: "#CED6DD", PANEL: "#121212"}  # Their replacements on the site's dark pages.
+# Every line color has a contrast of at least 3:1 against light and dark pages, and readers with any of the
+# three color-vision deficiencies can tell the first six apart. The tests compute both.
 PALETTE = ("#3B68C8", "#D9730D", "#0F9D6A", "#C564B1", "#7645EC", "#7F5E1D", "#6B7280")
-SEQUENTIAL = "viridis"  # Its lightness grows evenly with the value, with or without color vision.
-DENSE = 100  # More marks of one kind than these are pixels inside a vector.
+SEQUENTIAL = "viridis"  # Perceptually uniform, also for color-blind readers.
+DENSE = 100  # More marks of one kind are rasterized inside the SVG.
 
 _DASHES = (
     "-",
@@ -35,9 +35,9 @@ _DASHES = (
 
 
 def use_style(site: bool = False) -> None:
-    """Set the style of all charts that follow in this process. A notebook's `setup` calls it.
+    """Set the style of all later charts in this process. A notebook's `setup` calls it.
 
-    Color and dash go round together. Where single points matter, mark them: `plot(x, y, marker="o")`.
+    Color and dash cycle in step. Where single points matter, mark them: `plot(x, y, marker="o")`.
 
     Args:
         site: whether the notebook is executed for the site, which shows figures as `svg` draws them.
@@ -45,7 +45,7 @@ def use_style(site: bool = False) -> None:
     background = "none" if site else PANEL
     matplotlib.rcParams.update(
         {
-            "figure.figsize": (4.6, 3.0),  # inches; not wider, so that a phone can show the text
+            "figure.figsize": (4.6, 3.0),  # inches; narrow enough for a phone to show the text
             "figure.dpi": 200,
             "figure.labelsize": 10,
             "figure.titlesize": 10,
@@ -59,7 +59,7 @@ def use_style(site: bool = False) -> None:
             "text.color": INK,
             "axes.facecolor": background,
             "axes.edgecolor": INK,
-            "axes.formatter.min_exponent": 7,  # An exponent would be small print.
+            "axes.formatter.min_exponent": 7,  # An exponent would be too small to read.
             "axes.labelcolor": INK,
             "axes.titlesize": 10,
             "axes.titlelocation": "left",
@@ -90,7 +90,7 @@ def use_style(site: bool = False) -> None:
 
 
 def svg(figure: "Figure") -> str:
-    """Draw a figure as the site shows it: a vector, in which marks that lie close together are pixels.
+    """Draw a figure as the site shows it: as SVG, with dense marks rasterized.
 
     Args:
         figure: the figure; its dense collections stay marked as rasterized.
@@ -101,7 +101,7 @@ def svg(figure: "Figure") -> str:
     from matplotlib.collections import Collection
 
     for marks in figure.findobj(Collection):
-        in_space = hasattr(marks, "do_3d_projection")  # of which matplotlib makes no pixels
+        in_space = hasattr(marks, "do_3d_projection")  # which matplotlib cannot rasterize
         if not in_space and max(len(marks.get_offsets()), len(marks.get_paths())) > DENSE:
             marks.set_rasterized(True)
     file = io.StringIO()
@@ -110,12 +110,12 @@ def svg(figure: "Figure") -> str:
 
 
 def _show_as_svg() -> None:
-    """Let this kernel, if it is one, show figures as `svg` draws them, and not as the usual PNG."""
+    """Make this kernel, if there is one, show figures as `svg` draws them instead of as PNG."""
     from IPython import get_ipython
 
     if (shell := get_ipython()) is not None:
         from matplotlib.figure import Figure
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-        set_matplotlib_formats()  # None of those that it knows.
+        set_matplotlib_formats()  # None of the built-in formats.
         shell.display_formatter.formatters["image/svg+xml"].for_type(Figure, svg)

@@ -1,6 +1,6 @@
 """The pictures of chapter 01: a timeline of models, one body with many heads, and the libraries around them.
 
-Each is drawn from a table, so that a row more in a data file is a box more in the picture.
+Each is drawn from a table, so that a new row in a data file adds a box to the picture.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _WIDTH = 424
 _MARGIN = 4
 _YEAR = 32  # Width of the column of years.
 _GAP = 5
-_COLUMNS = {  # From the heading of a column of the timeline to the kind of its boxes, and their width.
+_COLUMNS = {  # Timeline columns: from the heading to the kind and the width of the boxes.
     "encoder": ("attention", 79),
     "decoder": ("feed_forward", 91),
     "encoder-decoder": ("norm", 99),
@@ -25,7 +25,7 @@ _ARROW = 26  # Room between two rows of boxes for an arrow.
 
 
 class Head(NamedTuple):
-    """One layer on the body, and what it is for."""
+    """A head and its task."""
 
     task: str
     reads: str  # Which hidden states.
@@ -34,11 +34,11 @@ class Head(NamedTuple):
 
 
 def timeline(models: "pd.DataFrame") -> Diagram:
-    """Draw when which model came, a row a year.
+    """Draw a timeline of models, one row per year.
 
     Args:
-        models: as `models.load` of the data sets returns them; the names are the index, and of the columns
-            "year" and "family" are read. A family without a column of its own is written below the name.
+        models: the result of `data.models.load`, indexed by name, with the columns "year" and "family". A
+            family without its own column is written below the name.
 
     Returns:
         A diagram that a notebook draws, and that readers of the site can zoom.
@@ -85,15 +85,15 @@ def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
     """Draw one body with a head for each task.
 
     Args:
-        body: its name.
-        note: what it consists of.
-        heads: from left to right, at most five.
+        body: name of the body.
+        note: what the body consists of.
+        heads: one to five heads, from left to right.
 
     Returns:
         As for `timeline`.
 
     Raises:
-        ValueError: no heads, or more than fit.
+        ValueError: there are no heads, or more than five.
     """
     if not 1 <= len(heads) <= 5:
         raise ValueError(f"{len(heads)} heads: there is room for 1 to 5")
@@ -131,10 +131,10 @@ def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
 
 
 def ecosystem(libraries: "pd.DataFrame") -> Diagram:
-    """Draw the way of a model and its data through the libraries.
+    """Draw the path of a model and its data through the libraries.
 
     Args:
-        libraries: as `models.libraries` of the data sets returns them.
+        libraries: the result of `data.models.libraries`.
 
     Returns:
         As for `timeline`.

@@ -1,7 +1,7 @@
 """Words as diagrams: what is a kind of what, a window around a word, and a guess against noise. Chapter 02.
 
-Top to bottom in all of them; in the tree an arrow leads from the special to the general. The two models of a
-window are after figure 1 of Mikolov et al. (2013a), https://arxiv.org/abs/1301.3781.
+Read all of them from top to bottom; in the tree, arrows lead from the specific to the general. The two
+window models are after figure 1 of Mikolov et al. (2013a), https://arxiv.org/abs/1301.3781.
 """
 
 import math
@@ -11,16 +11,16 @@ from chapters_src.plots.drawing import Box, Diagram
 
 _WIDTH = 420
 _LEFT, _RIGHT = 4, 416
-_GAP = 22  # Between a box and the next one below it: room for an arrow.
+_GAP = 22  # Vertical gap between boxes, for an arrow.
 
 
 def hypernym_tree(chains: Sequence[Sequence[str]]) -> Diagram:
-    """Draw what is a kind of what: chains that begin with the same word, as one tree.
+    """Draw a tree of hypernyms: chains that begin with the same word.
 
     Args:
-        chains: each from the most general word down to a special one, as `WordNet.chains` gives them without
-            the ends of their names; up to three of them fit the sheet. Where two chains go apart they stay
-            apart, so one that ends inside another is part of it.
+        chains: one to three chains from the most general word down to a specific one, as returned by
+            `WordNet.chains`, without the ends of their names. Chains that diverge do not meet again, and a
+            prefix of another chain is part of it.
 
     Returns:
         A diagram that a notebook draws, and that readers of the site can zoom.
@@ -32,7 +32,7 @@ def hypernym_tree(chains: Sequence[Sequence[str]]) -> Diagram:
     paths = [p for p in paths if not any(p != other and other[: len(p)] == p for other in paths)]
     if not 0 < len(paths) <= 3 or len({path[0] for path in paths}) > 1:
         raise ValueError(
-            f"{len(paths)} chains that begin with {sorted({p[0] for p in paths})}: 1 to 3 with one beginning"
+            f"{len(paths)} chains that begin with {sorted({p[0] for p in paths})}: pass 1 to 3 with one root"
         )
     told = "; ".join(f"{path[-1]}, above it {', '.join(reversed(path[:-1]))}" for path in paths)
     sheet = Diagram(
@@ -63,10 +63,10 @@ def hypernym_tree(chains: Sequence[Sequence[str]]) -> Diagram:
 
 
 def window(words: Sequence[str]) -> Diagram:
-    """Draw what skip-gram and CBOW guess from a window of two words on each side.
+    """Draw what skip-gram and CBOW predict from a window of two words on each side.
 
     Args:
-        words: five; the third one is in the middle.
+        words: five words; the third is the center.
 
     Returns: as for `hypernym_tree`.
 
@@ -121,10 +121,10 @@ def guess_against_noise(
     """Draw negative sampling with its numbers: one word, its true neighbor, and two words of noise.
 
     Args:
-        word: the word that guesses.
+        word: the center word.
         vector: its input vector v.
         names: three words; the first one is the true neighbor.
-        outputs: their output vectors u, as wide as `vector`.
+        outputs: their output vectors u, of the size of `vector`.
 
     Returns: as for `hypernym_tree`.
 
@@ -133,8 +133,8 @@ def guess_against_noise(
     """
     if not len(names) == len(outputs) == 3 or any(len(each) != len(vector) for each in outputs):
         raise ValueError(
-            f"the sheet has room for 3 words with vectors of {len(vector)} numbers; got {len(names)} words, "
-            f"and vectors of {[len(each) for each in outputs]}"
+            f"the diagram needs 3 words with vectors of {len(vector)} numbers; got {len(names)} words "
+            f"with vectors of {[len(each) for each in outputs]}"
         )
     products = [sum(a * b for a, b in zip(vector, each, strict=True)) for each in outputs]
     shares = [1 / (1 + math.exp(-product)) for product in products]

@@ -1,7 +1,7 @@
 """Tokenizers from scratch: characters, words, byte-pair encoding, WordPiece and Unigram (chapter 03).
 
-All five are used alike: `train` on texts, then `tokenize`, `encode`, `decode`, `save` and `load`.
-Besides, `sentences` cuts a text into its sentences (chapter 14).
+All five have the same interface: `train` on texts, then `tokenize`, `encode`, `decode`, `save` and `load`.
+`sentences` splits a text into sentences (chapter 14).
 """
 
 from chapters_src.tokenization.byte_pair import BytePairTokenizer

@@ -1,12 +1,12 @@
-"""The interface that all tokenizers of chapter 03 share.
+"""The common interface of all tokenizers of chapter 03.
 
-A tokenizer maps text to pieces, pieces to ids, and ids back to text. What differs between the algorithms is
-how a text without special tokens is cut into pieces (`_pieces`) and how pieces are put together again
-(`_text`); everything around that is here, once.
+A tokenizer maps text to pieces, pieces to ids, and ids back to text. The algorithms differ in how they split
+a text without special tokens into pieces (`_pieces`) and how they join pieces (`_text`); everything else is
+here.
 
 Special tokens carry meaning for a model: "the text ends here", "fill this blank". A text that merely
-*spells* one must not be able to give such an order, so `tokenize` and `encode` treat it as ordinary
-characters. Whoever builds a text with special tokens on purpose says so: `allow_special_tokens=True`.
+*spells* one must not have that effect, so `tokenize` and `encode` treat it as ordinary characters. To build a
+text with special tokens on purpose, pass `allow_special_tokens=True`.
 """
 
 import os
@@ -28,17 +28,17 @@ from chapters_src.tokenization.shared import (
     write_json,
 )
 
-LONGEST_CACHED_WORD = 64  # characters; longer words hardly ever come twice
+LONGEST_CACHED_WORD = 64  # characters; longer words rarely repeat
 LARGEST_CACHE = 100_000  # words
 
 
 class Tokenizer(ABC):
-    """What `CharacterTokenizer`, `WordTokenizer` and the three subword tokenizers have in common.
+    """The base class of `CharacterTokenizer`, `WordTokenizer` and the three subword tokenizers.
 
     Attributes:
         vocabulary: Token to id. The ids are 0, 1, 2 ... each once.
         special_tokens: Tokens that stand for an instruction, not for text. Includes `unknown_token`.
-        unknown_token: What stands for text that the vocabulary cannot spell; `None` if there is no such text.
+        unknown_token: Replaces text that the vocabulary cannot spell; `None` if there is no such text.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def _pieces(self, text: str) -> list[str]:
-        """Cut a text, in which nothing is a special token, into pieces of the vocabulary."""
+        """Split a text without special tokens into pieces of the vocabulary."""
 
     @abstractmethod
     def _text(self, pieces: list[str]) -> str:
-        """Put pieces together again, special tokens among them."""
+        """Join pieces, including special tokens."""
 
     def _state(self) -> dict[str, Any]:
-        """Return the arguments of the constructor that build this tokenizer again."""
+        """Return the constructor arguments that recreate this tokenizer."""
         return {
             "vocabulary": self.vocabulary,
             "special_tokens": self.special_tokens,
@@ -73,7 +73,7 @@ class Tokenizer(ABC):
         }
 
     def tokenize(self, text: str, allow_special_tokens: bool = False) -> list[str]:
-        """Cut a text into pieces, as they stand in the vocabulary.
+        """Split a text into pieces of the vocabulary.
 
         Args:
             text: Any text; an empty one gives an empty list.
@@ -84,7 +84,7 @@ class Tokenizer(ABC):
             The pieces.
 
         Raises:
-            TypeError: `text` is no `str`.
+            TypeError: `text` is not a `str`.
             ValueError: `text` holds a lone surrogate.
         """
         check_text(text)
@@ -95,7 +95,7 @@ class Tokenizer(ABC):
         pieces: list[str] = []
         for number, part in enumerate(
             parts
-        ):  # split() puts what it split at, the special tokens, at odd places
+        ):  # split() puts the separators, which are the special tokens, at odd positions
             pieces += [part] if number % 2 else self._pieces(part)
         return pieces
 
@@ -110,7 +110,7 @@ class Tokenizer(ABC):
             The id of each piece.
 
         Raises:
-            TypeError: `text` is no `str`.
+            TypeError: `text` is not a `str`.
             ValueError: `text` holds a lone surrogate.
         """
         return [self.vocabulary[piece] for piece in self.tokenize(text, allow_special_tokens)]
@@ -122,16 +122,16 @@ class Tokenizer(ABC):
             ids: Ids of this vocabulary.
 
         Returns:
-            The text. What the tokenizer did not keep (say, the case of letters) is not in it.
+            The text, without what the tokenizer does not preserve (say, the case of letters).
 
         Raises:
-            TypeError: An id is no integer.
+            TypeError: An id is not an integer.
             ValueError: An id is out of range.
         """
         return self._text([self._token_of_id[token_id] for token_id in check_ids(ids, len(self))])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tokenizer to one JSON file, in one step.
+        """Write the tokenizer to one JSON file, atomically.
 
         Args:
             path: The file; its folder has to exist.
@@ -146,10 +146,10 @@ class Tokenizer(ABC):
             path: The file.
 
         Returns:
-            A tokenizer that gives the same ids as the saved one.
+            A tokenizer that returns the same ids as the saved one.
 
         Raises:
-            FileNotFoundError: There is no such file.
+            FileNotFoundError: The file does not exist.
             ValueError: The file is damaged, or holds a tokenizer of another kind.
         """
         state = read_json(path)
@@ -164,12 +164,12 @@ class Tokenizer(ABC):
 
 
 class UnitTokenizer(Tokenizer):
-    """A tokenizer without parts: each unit of a text (a character, a word) is in the vocabulary, or unknown.
+    """A tokenizer without subwords: each unit of a text (a character, a word) is known or unknown.
 
     Args:
         vocabulary: Token to id.
         special_tokens: Tokens of the vocabulary that stand for an instruction, not for text.
-        unknown_token: Stands for units that the vocabulary lacks. It is a special token.
+        unknown_token: Replaces units that are not in the vocabulary. It is a special token.
 
     Raises:
         ValueError: The ids are not 0, 1, 2 ..., or a special token is not in the vocabulary.
@@ -188,7 +188,7 @@ class UnitTokenizer(Tokenizer):
     @staticmethod
     @abstractmethod
     def units(text: str) -> list[str]:
-        """Cut a text into units."""
+        """Split a text into units."""
 
     @classmethod
     def train(
@@ -203,8 +203,8 @@ class UnitTokenizer(Tokenizer):
 
         Args:
             texts: The corpus.
-            vocab_size: Tokens in all, special ones included; the most frequent units stay. `None`: all.
-            special_tokens: They get the first ids, in this order.
+            vocab_size: Total number of tokens, special ones included; `None` keeps all units.
+            special_tokens: Get the first ids, in this order.
             min_frequency: Units that occur less often become unknown.
             unknown_token: Gets id 0 unless it is among the special tokens.
 
@@ -212,7 +212,7 @@ class UnitTokenizer(Tokenizer):
             The tokenizer; more frequent units have smaller ids.
 
         Raises:
-            ValueError: The corpus is empty, a special token stands twice, or `vocab_size` is too small.
+            ValueError: The corpus is empty, a special token is repeated, or `vocab_size` is too small.
         """
         special_tokens = with_unknown(special_tokens, unknown_token)
         counts = count_words(texts, cls.units)
@@ -226,10 +226,9 @@ class UnitTokenizer(Tokenizer):
 
 
 class SubwordTokenizer(Tokenizer):
-    """A tokenizer that cuts a text into words, and each word into pieces without a look at its neighbors.
+    """A tokenizer that splits a text into words, and each word into pieces independently of its neighbors.
 
-    Since words repeat, the pieces of a short word are kept once found: most of a text is then looked up, not
-    computed. The cache changes the speed, never the result.
+    Since words repeat, the pieces of short words are cached. The cache changes the speed, never the result.
     """
 
     def __init__(
@@ -244,11 +243,11 @@ class SubwordTokenizer(Tokenizer):
     @staticmethod
     @abstractmethod
     def words(text: str) -> list[str]:
-        """Cut a text into words: what is called pre-tokenization."""
+        """Split a text into words: pre-tokenization."""
 
     @abstractmethod
     def _pieces_of_word(self, word: str) -> list[str]:
-        """Cut one word into pieces."""
+        """Split one word into pieces."""
 
     def _pieces(self, text: str) -> list[str]:
         pieces: list[str] = []

@@ -1,11 +1,11 @@
-"""How the uncased BERT models prepare a text before WordPiece (chapter 03).
+"""Text preparation of the uncased BERT models, before WordPiece (chapter 03).
 
-Four steps: drop control characters, put spaces around Chinese characters, take off accents and capitals,
-and split at white space and punctuation. A pretrained model has only ever seen text prepared in just this
-way, so it has to be reproduced to the character, oddities included.
+Four steps: drop control characters, put spaces around Chinese characters, strip accents and lowercase, and
+split at white space and punctuation. Pretrained models have only seen text prepared in exactly this way, so
+it has to be reproduced to the character, oddities included.
 
-Source: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, and what the Tokenizers library does
-(`BertNormalizer` and `BertPreTokenizer`), which the tests compare with, character by character.
+Source: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, and the Tokenizers library (`BertNormalizer` and
+`BertPreTokenizer`). The tests compare with the library, character by character.
 """
 
 import unicodedata
@@ -26,8 +26,8 @@ CHINESE_BLOCKS = (
     (0x2F800, 0x2FA1F),
 )
 
-# The library sorts characters into categories as Unicode 8 (2015) did. In these ranges, every mark, control
-# character and punctuation mark is younger than that; the library takes it for a letter.
+# The library uses the categories of Unicode 8 (2015). Every mark, control character and punctuation mark in
+# these ranges is newer; the library treats it as a letter.
 YOUNGER_THAN_UNICODE_8 = [
     (int(first, 16), int(last or first, 16))
     for first, last in regex.findall(
@@ -52,12 +52,12 @@ def category(character: str) -> str:
 
 
 def is_punctuation(character: str) -> bool:
-    """Tell whether a character is a word of its own: punctuation, and all ASCII marks such as `$` and `~`."""
+    """Return whether a character is a separate word: punctuation, or an ASCII symbol such as `$` or `~`."""
     return category(character).startswith("P") or (character.isascii() and category(character)[0] in "SP")
 
 
 def clean(character: str) -> str:
-    """Drop control characters, make any white space a space, and put spaces around Chinese characters."""
+    """Drop control characters, normalize white space, and put spaces around Chinese characters."""
     code = ord(character)
     if character in "\t\n\r" or category(character) in ("Zs", "Zl", "Zp"):
         return " "
@@ -69,7 +69,7 @@ def clean(character: str) -> str:
 
 
 def fold(character: str) -> str:
-    """Drop an accent (decomposed, it is a character of its own), a capital; set punctuation apart."""
+    """Drop accents (separate characters once decomposed), lowercase, and put spaces around punctuation."""
     if category(character) == "Mn":
         return ""
     if is_punctuation(character):
@@ -78,7 +78,7 @@ def fold(character: str) -> str:
 
 
 class _Table(dict):
-    """A table for `str.translate` that asks a function the first time a character comes."""
+    """A table for `str.translate` that calls a function the first time a character occurs."""
 
     def __init__(self, function: Callable[[str], str]):
         super().__init__()
@@ -93,13 +93,13 @@ _CLEAN, _FOLD = _Table(clean), _Table(fold)
 
 
 def bert_words(text: str) -> list[str]:
-    """Prepare a text as for an uncased BERT and cut it into words and punctuation marks.
+    """Prepare a text as for an uncased BERT and split it into words and punctuation marks.
 
     Args:
         text: Any text.
 
     Returns:
-        Lower-case words without accents: `"Élan, 東京!"` gives `["elan", ",", "東", "京", "!"]`.
+        Lowercase words without accents: `"Élan, 東京!"` gives `["elan", ",", "東", "京", "!"]`.
     """
     decomposed = unicodedata.normalize("NFD", text.translate(_CLEAN))
     return decomposed.translate(_FOLD).split()

@@ -1,9 +1,8 @@
 r"""Byte-pair encoding on bytes, the tokenizer of the GPT family (chapter 03).
 
-*Training* starts with single bytes and merges, again and again, the pair of neighbors that is the most
-frequent one. The list of merges, in the order learned, is the whole model. *Encoding* applies it to a new
-word: of all neighbors in the word, merge the pair that was learned first, until no pair is left that was
-learned.
+*Training* starts with single bytes and repeatedly merges the most frequent pair of neighbors. The model is
+the list of merges, in the order learned. *Encoding* applies it to a new word: of all pairs of neighbors in
+the word, merge the one that was learned first, until no learned pair is left.
 
 Sources: Sennrich et al. 2016, https://arxiv.org/abs/1508.07909 (Algorithm 1: the merges); Radford et al.
 2019, https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf
@@ -22,21 +21,20 @@ from chapters_src.tokenization.base import SubwordTokenizer
 from chapters_src.tokenization.pair_counts import PairCounts
 from chapters_src.tokenization.shared import check_alphabet, check_special_tokens, count_words
 
-# GPT-2's idea of a word: an English contraction, or letters, digits or other marks, each with the space
-# before them; spaces that are left over stand alone. But for contractions, letters, digits and marks
-# never mix.
+# GPT-2's definition of a word: an English contraction, or letters, digits or symbols, each with the space
+# before them; remaining spaces are separate. Except in contractions, letters, digits and symbols never mix.
 WORD = regex.compile(
     r"'s|'t|'re|'ve|'m|'ll|'d"
     r"| ?\p{L}+"  # letters
     r"| ?\p{N}+"  # digits
     r"| ?[^\s\p{L}\p{N}]+"  # everything else that is visible
-    r"|\s+(?!\S)"  # white space, but for its last character if a word follows
+    r"|\s+(?!\S)"  # white space, without its last character if a word follows
     r"|\s+"
 )
 
 
 def byte_alphabet() -> dict[int, str]:
-    """Give each of the 256 bytes a character that can be seen, so that pieces can be read and stored as text.
+    """Map each of the 256 bytes to a visible character, so that pieces can be read and stored as text.
 
     A byte whose Latin-1 character is visible keeps it (65 is "A"). The 68 others - control characters, the
     space, the no-break space, the soft hyphen - get the characters from U+0100 on, in order: the space,
@@ -66,18 +64,18 @@ def learn_merges(
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Learn merges from counted words: the most frequent pair first.
 
-    Of equally frequent pairs the one with the smaller ids comes first: this order has to be fixed, or two
-    programs would learn different merges from the same text.
+    Ties go to the pair with the smaller ids: without a fixed order, two programs would learn different merges
+    from the same text.
 
-    All pairs wait in a heap under the count they had when they were put in. A count on top of the heap may
-    be out of date, but only too high: the pair goes back under its present count. So the first entry that
-    is up to date is the most frequent pair, and no other entry has to be looked at.
+    All pairs are in a heap with the count they had when they were pushed. The count on top may be stale, but
+    only too high: then the pair is pushed again with its current count. So the first entry that is up to date
+    is the most frequent pair.
 
     Args:
-        words: Each word, spelled in symbols of one character, with its number of occurrences.
+        words: Each word, spelled in one-character symbols, with its number of occurrences.
         vocabulary: Special tokens and the single symbols, with their ids.
-        vocab_size: Tokens to stop at.
-        min_frequency: Pairs that are rarer are not merged.
+        vocab_size: Number of tokens to stop at.
+        min_frequency: Rarer pairs are not merged.
 
     Returns:
         The vocabulary with the new pieces, and the merges in the order learned. There are fewer than
@@ -98,7 +96,7 @@ def learn_merges(
             heapq.heappush(heap, (-frequency, pair))
             continue
         left, right = symbols[pair[0]], symbols[pair[1]]
-        if left + right in vocabulary:  # the name of a special token: text must not be able to produce it
+        if left + right in vocabulary:  # spells a special token, which text must not produce
             continue
         merges.append((left, right))
         symbols.append(left + right)
@@ -110,17 +108,17 @@ def learn_merges(
 
 
 def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> list[str]:
-    """Merge neighbors in a word, the pair learned first before all others, until none is left.
+    """Merge neighbors in a word, always the pair that was learned first, until none is left.
 
-    The word is a linked list, and for each pair the places where it can be merged are noted in advance; so
-    every merge costs the same few steps, however long the word is. Searching the whole word again after
-    each merge would take a time that grows with the square of its length. A pair only comes up while its
-    younger piece is being made, from left to right, so its places are in that order too.
+    The word is a linked list, with a list of positions for each pair that can be merged, so the cost of a
+    merge does not depend on the length of the word. Searching the word again after each merge would take
+    quadratic time. A pair only comes up while its newer piece is being made, from left to right, so its
+    positions are sorted too.
 
     Args:
         symbols: The word in single symbols.
-        ranks: Each pair that was learned, with its place in the order. A pair has to come after the merges
-            that make its two pieces, and no two pairs may make the same piece.
+        ranks: Each learned pair with its rank. A pair has to come after the merges that make its two pieces,
+            and no two pairs may make the same piece.
 
     Returns:
         The pieces.
@@ -145,7 +143,7 @@ def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> li
         for here in places.pop(rank):
             there = following[here]
             if there == end or ranks.get((pieces[here], pieces[there])) != rank:
-                continue  # one of the two has been merged with another neighbor in the meantime
+                continue  # one of the two has since been merged with another neighbor
             pieces[here] += pieces[there]
             pieces[there] = ""
             following[here] = after = following[there]
@@ -158,7 +156,7 @@ def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> li
 
 
 def pieces_of_merges(merges: Iterable[tuple[str, str]]) -> set[str]:
-    """List every piece that text can be cut into: the single bytes, and what the merges make.
+    """List every piece that text can be split into: the single bytes, and what the merges make.
 
     Args:
         merges: Pairs of pieces, in the order learned.
@@ -167,7 +165,7 @@ def pieces_of_merges(merges: Iterable[tuple[str, str]]) -> set[str]:
         The pieces.
 
     Raises:
-        ValueError: A merge needs a piece that no earlier one has made, or makes a piece a second time.
+        ValueError: A merge needs a piece that no earlier merge has made, or makes an existing piece.
     """
     pieces = set(BYTE_OF)
     for number, (left, right) in enumerate(merges):
@@ -176,7 +174,7 @@ def pieces_of_merges(merges: Iterable[tuple[str, str]]) -> set[str]:
                 f"merge {number} joins {left!r} and {right!r}, but no earlier merge has made both"
             )
         if left + right in pieces:
-            raise ValueError(f"merge {number} makes {left + right!r}, which is a piece already")
+            raise ValueError(f"merge {number} makes {left + right!r}, which is already a piece")
         pieces.add(left + right)
     return pieces
 
@@ -185,7 +183,7 @@ class BytePairTokenizer(SubwordTokenizer):
     """Byte-level BPE. Any text can be encoded and decodes to itself, so there is no unknown token.
 
     Args:
-        vocabulary: Token to id. Has to hold all 256 characters of the byte alphabet.
+        vocabulary: Token to id, including all 256 characters of the byte alphabet.
         merges: Pairs of pieces, in the order learned.
         special_tokens: Tokens of the vocabulary that stand for an instruction, not for text.
 
@@ -226,16 +224,16 @@ class BytePairTokenizer(SubwordTokenizer):
 
         Args:
             texts: The corpus.
-            vocab_size: Tokens in all: special tokens, 256 bytes, and one for each merge.
-            special_tokens: They get the first ids, in this order.
-            min_frequency: Pairs that occur less often are not merged.
+            vocab_size: Total number of tokens: special tokens, 256 bytes, and one for each merge.
+            special_tokens: Get the first ids, in this order.
+            min_frequency: Rarer pairs are not merged.
 
         Returns:
-            The tokenizer. It is smaller than `vocab_size` if the corpus holds no further pair.
+            The tokenizer. It is smaller than `vocab_size` if the corpus has no more pairs.
 
         Raises:
-            ValueError: The corpus is empty, a special token stands twice or is a single byte, or
-                `vocab_size` has no room for the special tokens and the bytes.
+            ValueError: The corpus is empty, a special token is repeated or is a single byte, or `vocab_size`
+                is too small for the special tokens and the bytes.
         """
         special_tokens = check_special_tokens(special_tokens)
         check_alphabet(BYTE_OF, vocab_size, special_tokens)
@@ -246,14 +244,14 @@ class BytePairTokenizer(SubwordTokenizer):
 
     @staticmethod
     def words(text: str) -> list[str]:
-        """Cut a text into words; joined again they are the text."""
+        """Split a text into words, which concatenate to the text."""
         return WORD.findall(text)
 
     def _pieces_of_word(self, word: str) -> list[str]:
         return apply_merges(list(spell(word)), self._ranks)
 
     def _text(self, pieces: list[str]) -> str:
-        """Read the bytes of all pieces as UTF-8; bytes that form no character become U+FFFD."""
+        """Decode the bytes of all pieces as UTF-8; invalid bytes become U+FFFD."""
         return b"".join(map(self._bytes, pieces)).decode("utf-8", errors="replace")
 
     def _bytes(self, piece: str) -> bytes:

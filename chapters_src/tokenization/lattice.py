@@ -1,10 +1,9 @@
 """All segmentations of a word at once: the lattice of the Unigram model (chapter 03).
 
-A word of n characters has up to 2^(n-1) segmentations, but only n + 1 places where a piece can begin or
-end. Draw an arrow for each piece of the vocabulary, from the place where it begins to the place where it
-ends: every path from 0 to n is a segmentation, and its probability is the product of the probabilities of
-its pieces. The best path, the total probability of all paths, and how often a piece is used on average each
-need one pass over the arrows.
+A word of n characters has up to 2^(n-1) segmentations, but only n + 1 positions where a piece can begin or
+end. Draw an arrow for each piece of the vocabulary, from its start to its end: every path from 0 to n is a
+segmentation, and its probability is the product of the probabilities of its pieces. The best path, the total
+probability of all paths, and the average number of uses of a piece each need one pass over the arrows.
 
 All scores are natural logarithms of probabilities, so that products become sums and nothing underflows.
 """
@@ -13,14 +12,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from math import exp, inf, log
 
-END = ""  # marks, among the characters that may follow in a trie, that a piece ends here
+END = ""  # the key in a trie node that marks the end of a piece
 Trie = dict  # character -> Trie, and END -> the piece
-Arrow = tuple[int, str]  # the place where a piece begins, and the piece
-Lattice = list[list[Arrow]]  # for each place in the word, the arrows that end there
+Arrow = tuple[int, str]  # the start of a piece, and the piece
+Lattice = list[list[Arrow]]  # for each position in the word, the arrows that end there
 
 
 def build_trie(pieces: Iterable[str]) -> Trie:
-    """Store pieces so that all those which a text continues with are found in one walk.
+    """Store pieces in a trie, so that one walk finds all pieces at a position of a text.
 
     Args:
         pieces: The vocabulary.
@@ -38,7 +37,7 @@ def build_trie(pieces: Iterable[str]) -> Trie:
 
 
 def pieces_at(word: str, start: int, trie: Trie) -> Iterator[str]:
-    """Yield the pieces of the vocabulary that stand in a word from `start` on, the shortest first."""
+    """Yield the pieces of the vocabulary at position `start` of a word, the shortest first."""
     node = trie
     for position in range(start, len(word)):
         node = node.get(word[position])
@@ -57,18 +56,18 @@ def best_segmentation(
 ) -> list[str]:
     """Find the most probable segmentation of a word, from left to right (the Viterbi algorithm).
 
-    A single character that is no piece counts as one, with the score `unknown_score`. Of two equally good
-    ways to reach a place, the one whose last piece is longer stays.
+    A single character that is not a piece counts as one, with the score `unknown_score`. Ties go to the
+    segmentation with the longer last piece.
 
     Args:
         word: The word.
         trie: The vocabulary.
         scores: Log-probability of each piece.
-        unknown_score: Log-probability of any character that is no piece.
-        without: A piece that may not be used.
+        unknown_score: Log-probability of any character that is not a piece.
+        without: A piece to exclude.
 
     Returns:
-        The pieces; joined they are the word. An empty list if there is no segmentation.
+        The pieces, which concatenate to the word; an empty list if there is no segmentation.
     """
     best = [0.0] + [-inf] * len(word)
     previous = [0] * (len(word) + 1)
@@ -89,14 +88,14 @@ def best_segmentation(
 
 
 def build_lattice(word: str, trie: Trie) -> Lattice:
-    """Find every place in a word where a piece of the vocabulary fits.
+    """Find all occurrences of pieces in a word.
 
     Args:
         word: A word of n characters.
         trie: The vocabulary.
 
     Returns:
-        n + 1 lists: the arrows that end at each place.
+        n + 1 lists: the arrows that end at each position.
     """
     lattice: Lattice = [[] for _ in range(len(word) + 1)]
     for start in range(len(word)):
@@ -109,18 +108,18 @@ def forward(lattice: Lattice, scores: Mapping[str, float]) -> tuple[float, list[
     """Add up the probabilities of all segmentations, from left to right (the forward pass).
 
     Args:
-        lattice: The lattice of a word; every place can be reached.
+        lattice: The lattice of a word; every position is reachable.
         scores: Log-probability of each piece.
 
     Returns:
-        The log-probability of the word, summed over all its segmentations; and for each place, through
-        which of the arrows that end there how large a share of the probability arrives.
+        The log-probability of the word, summed over all its segmentations; and for each position, the share
+        of the probability that arrives along each arrow.
     """
     totals, shares = [0.0], [[1.0]]
     for arrows in lattice[1:]:
         values = [totals[start] + scores[piece] for start, piece in arrows]
         highest = max(values)
-        parts = [exp(value - highest) for value in values]  # relative to the highest one, so none overflows
+        parts = [exp(value - highest) for value in values]  # relative to the highest, to avoid overflow
         whole = sum(parts)
         totals.append(highest + log(whole))
         shares.append([part / whole for part in parts])
@@ -130,12 +129,12 @@ def forward(lattice: Lattice, scores: Mapping[str, float]) -> tuple[float, list[
 def expected_counts(lattice: Lattice, scores: Mapping[str, float]) -> tuple[float, dict[str, float]]:
     """Compute how often each piece is used in a word, averaged over all segmentations by their probability.
 
-    After the forward pass, probability 1 flows back from the end of the word. A place hands on what it gets
-    along its arrows, to each its share; what an arrow carries is the probability that its piece is used
+    After the forward pass, probability 1 flows back from the end of the word. Each position splits what it
+    gets among its arrows, by their shares; the flow along an arrow is the probability that its piece is used
     there.
 
     Args:
-        lattice: The lattice of a word; every place can be reached.
+        lattice: The lattice of a word; every position is reachable.
         scores: Log-probability of each piece.
 
     Returns:

@@ -1,9 +1,9 @@
-"""How often each pair of neighbors stands in a corpus, kept right while pairs are merged (chapter 03).
+"""Counts of neighboring pairs in a corpus, updated as pairs are merged (chapter 03).
 
-Byte-pair encoding and WordPiece both learn by merging pairs, thousands of times. Counting all pairs again
-after each merge reads the whole corpus thousands of times. But a merge only touches the words that hold the
-merged pair, and in them only the neighbors of the place. So this class keeps, beside the counts, an index
-from each pair to the words where it may stand.
+Byte-pair encoding and WordPiece both learn by merging pairs, thousands of times. Recounting after each merge
+would read the entire corpus thousands of times. But a merge only affects the words that contain the pair, and
+in them only the neighboring pairs. So this class also keeps an index from each pair to the words that may
+contain it.
 """
 
 from collections import Counter, defaultdict
@@ -20,7 +20,7 @@ class PairCounts:
         words: Each distinct word as ids of symbols, with its number of occurrences in the corpus.
 
     Attributes:
-        counts: Pair to its number of occurrences; a pair that occurs no more has no entry.
+        counts: Pair to its number of occurrences; pairs that no longer occur have no entry.
         symbol_counts: Symbol to its number of occurrences.
     """
 
@@ -39,7 +39,7 @@ class PairCounts:
                 self._words_with[pair].add(number)
 
     def merge(self, pair: Pair, merged: int) -> set[Pair]:
-        """Replace a pair by one symbol in all words, and bring the counts up to date.
+        """Replace a pair by one symbol in all words, and update the counts.
 
         Args:
             pair: The two neighbors to merge.
@@ -59,7 +59,7 @@ class PairCounts:
         return self._apply(changes)
 
     def _merge_in_word(self, number: int, pair: Pair, merged: int, changes: dict[Pair, int]) -> None:
-        """Merge from left to right; where pairs overlap the left one wins, so `a a a` becomes `aa a`."""
+        """Merge from left to right; of overlapping pairs the left one wins, so `a a a` becomes `aa a`."""
         left, right = pair
         word, frequency = self._words[number], self._frequencies[number]
         result: list[int] = []

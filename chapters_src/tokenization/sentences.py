@@ -1,11 +1,11 @@
-"""Sentences: the unit above words, which summaries are chosen in. Rules for English (chapter 14).
+"""Split English text into sentences, by rules (chapter 14).
 
-A period ends a sentence, belongs to an abbreviation, or does both at once. What follows it tells most: after
-"U.S." or an initial only a word such as "The" or "It", which mostly opens a sentence, counts as a new one.
-And in technical prose a name in lower case may open a sentence, as np.sum does.
+A period ends a sentence, belongs to an abbreviation, or both. The next word tells most: after "U.S." or an
+initial, only a word that often opens a sentence, such as "The" or "It", starts a new one. In technical prose
+a lowercase name may open a sentence, as np.sum does.
 
-The Punkt of nltk learns abbreviations from a large corpus, and what it has learned has to be downloaded.
-Trained on docstrings alone it knows neither "Dr." nor "U.S.".
+NLTK's Punkt learns abbreviations from a large corpus, and its model has to be downloaded. Trained on
+docstrings alone it knows neither "Dr." nor "U.S.".
 """
 
 import re
@@ -15,19 +15,19 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Something always follows these: a name, an example, what is compared.
+# Something always follows these: a name, an example, a comparison.
 _NEVER_LAST = _words("""
     adm approx assoc cf capt col dept dr e.g eg eng env equiv esp et gen gov hon i.e ie lt maj messrs mr mrs
     ms mt mx n.b prof rep rev sen sgt st univ viz vs w.r.t wrt
 """)
-# In front of a number or a bracket they are abbreviations, elsewhere words: "No. 5", but "No. That is wrong."
+# Abbreviations before a number or a bracket, words elsewhere: "No. 5", but "No. That is wrong."
 _BEFORE_NUMBERS = _words("""
     apr aug ca ch chap dec ed eds eq eqs ex feb fig figs fn jan jul jun mar no nos nov nr oct p para pp pt ref
     refs sec sect sep sept tab thm ver vol vols
 """)
-# These may end a sentence, and any word with a capital letter that follows shows that they do.
+# These may end a sentence; they do if the next word is capitalized.
 _MAY_BE_LAST = _words("al corp etc excl incl inc jr ltd resp sr")
-# Words that mostly open a sentence where they have a capital letter.
+# Words that mostly open a sentence when capitalized.
 _OPENERS = _words("""
     a after all also although an and any are as at because before both but by can do each every finally first
     for from he here his how however i if in instead is it its many most my next no not note now of on once
@@ -38,18 +38,18 @@ _OPENERS = _words("""
 _NUMBER = re.compile(r"[(\[]|[A-Z]?\d|[IVX]+\b")
 _STOP = re.compile(r"(?P<stop>[.!?…]+)(?P<closed>[\"'”’»)\]]*)(?=\s)")
 _OPENED = "\"'“‘«(["
-_CODE = re.compile(r"\w+(?:[._]\w+)+|\w+\(|\w*\d\w*|_\w+")  # A name in lower case that may open a sentence.
+_CODE = re.compile(r"\w+(?:[._]\w+)+|\w+\(|\w*\d\w*|_\w+")  # A lowercase name that may open a sentence.
 
 
 def split_sentences(text: str) -> list[str]:
-    """Cut an English text into its sentences.
+    """Split an English text into sentences.
 
     Args:
         text: prose. A blank line ends a sentence; other white space counts as one space.
 
     Returns:
-        The sentences, each with its punctuation and the quotes and brackets that close after it. Joined with
-        spaces they give the text again.
+        The sentences, each with its punctuation and closing quotes and brackets. Joined with spaces they
+        restore the text.
     """
     sentences = []
     for paragraph in re.split(r"\n\s*\n", text):
@@ -65,18 +65,18 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _is_end(before: str, stop: str, closed: str, after: str) -> bool:
-    """Whether a sentence ends between `before` with its stop, and `after`."""
+    """Return whether a sentence ends between `before` with its stop, and `after`."""
     last = before.rpartition(" ")[2].lstrip(_OPENED)
     following = after.split(" ", 1)[0].lstrip(_OPENED)
     word, follows = last.lower(), re.split(r"\W", following.lower(), maxsplit=1)[0]
     has_periods = re.fullmatch(r"(?:(?:Ph|[^\W\d_])\.)+[^\W\d_]", last)  # "U.S", "Ph.D", "a.m"
     opens = not following[:1].islower() or bool(_CODE.match(following))
     if stop == "." and not closed and not has_periods and word not in _MAY_BE_LAST:
-        opens = opens or len(re.sub(r"[\W_]", "", last)) >= 4  # In docstrings, a name in lower case.
+        opens = opens or len(re.sub(r"[\W_]", "", last)) >= 4  # In docstrings, a lowercase name.
     if not opens or not before.strip(_OPENED):
         return False
     if stop != ".":
-        return bool(last)  # Dots by themselves stand for what is left out: "1, 2, ... N".
+        return bool(last)  # Dots by themselves are an ellipsis: "1, 2, ... N".
     if last == before and re.fullmatch(r"\(?(\d{1,3}|[A-Za-z])", last):
         return False  # The number of an item: "2. Then the model is trained."
     if re.fullmatch(r"[-+\d.]+", last) and before.count("[") > before.count("]") and "]" not in closed:
@@ -86,7 +86,7 @@ def _is_end(before: str, stop: str, closed: str, after: str) -> bool:
     is_initial = len(last) == 1 and last.isupper()
     if word in _MAY_BE_LAST or has_periods or is_initial:
         if set(closed) & set(")]"):
-            return False  # A bracket that closes inside the sentence: "(hammers, nails, etc.)"
+            return False  # A bracket closes inside the sentence: "(hammers, nails, etc.)"
         if word in _MAY_BE_LAST:
             return following[:1].isupper()
         return follows in _OPENERS and following[:1].isupper()

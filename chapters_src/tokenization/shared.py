@@ -1,7 +1,7 @@
-"""What every tokenizer of chapter 03 needs: checks of what comes in, counting words, one JSON file on disk.
+"""Helpers of all tokenizers of chapter 03: input checks, word counts, one JSON file on disk.
 
-The checks stand at the door, so that the algorithms behind them can trust their input: text is a `str`
-without half characters, special tokens are distinct, ids exist.
+The checks come first, so that the algorithms can trust their input: text is a `str` without lone surrogates,
+special tokens are distinct, ids exist.
 """
 
 import json
@@ -15,11 +15,11 @@ from typing import Any
 
 
 def check_text(text: str) -> None:
-    """Refuse what no tokenizer can read: something that is no `str`, or half of a character.
+    """Reject text that no tokenizer can read: not a `str`, or with half of a character.
 
-    Python strings may hold *lone surrogates* (U+D800 to U+DFFF): halves of a UTF-16 pair that stand for no
-    character and have no UTF-8 form. They come from broken JSON or file names, and one of them would
-    otherwise surface much later, as an encoding error far from its cause.
+    Python strings may hold *lone surrogates* (U+D800 to U+DFFF): halves of a UTF-16 pair without a UTF-8
+    form. They come from broken JSON or file names, and would otherwise surface much later, as an encoding
+    error far from its cause.
 
     Args:
         text: The text to read.
@@ -43,17 +43,17 @@ def check_text(text: str) -> None:
 
 
 def check_special_tokens(special_tokens: Sequence[str]) -> tuple[str, ...]:
-    """Return the special tokens as a tuple, once they are known to be distinct, non-empty strings.
+    """Check that special tokens are distinct, non-empty strings.
 
     Args:
         special_tokens: For example `("<pad>", "<|endoftext|>")`.
 
     Returns:
-        The same tokens in the same order.
+        The tokens as a tuple, in the same order.
 
     Raises:
-        TypeError: One string was given in place of a sequence of strings.
-        ValueError: A token is empty, stands twice, or holds a lone surrogate.
+        TypeError: `special_tokens` is a string, not a sequence of strings.
+        ValueError: A token is empty, repeated, or holds a lone surrogate.
     """
     if isinstance(special_tokens, str):
         raise TypeError(f"special_tokens={special_tokens!r} is one string: write ({special_tokens!r},)")
@@ -63,16 +63,16 @@ def check_special_tokens(special_tokens: Sequence[str]) -> tuple[str, ...]:
         if not token:
             raise ValueError("a special token is empty: give it a name, such as '<pad>'")
     if twice := [token for token, count in Counter(tokens).items() if count > 1]:
-        raise ValueError(f"special tokens stand twice: {twice}. Name each of them once.")
+        raise ValueError(f"special tokens are repeated: {twice}. List each of them once.")
     return tokens
 
 
 def with_unknown(special_tokens: Sequence[str], unknown_token: str) -> tuple[str, ...]:
-    """Put the unknown token in front of the special tokens, unless it is among them already.
+    """Put the unknown token in front of the special tokens, unless it is already among them.
 
     Args:
         special_tokens: The other special tokens, in the order of their ids.
-        unknown_token: What stands for a character or word that the vocabulary lacks.
+        unknown_token: Replaces a character or word that is not in the vocabulary.
 
     Returns:
         All special tokens, checked, in the order of their ids.
@@ -82,12 +82,12 @@ def with_unknown(special_tokens: Sequence[str], unknown_token: str) -> tuple[str
 
 
 def check_alphabet(alphabet: Collection[str], vocab_size: int, special_tokens: Sequence[str]) -> None:
-    """Refuse a vocabulary without room for special tokens and single characters, or that mixes them up.
+    """Reject a vocabulary too small for special tokens and single characters, or one that mixes them up.
 
     Args:
-        alphabet: Single characters (or bytes) that must be in, so that any word can be spelled.
-        vocab_size: Tokens that the vocabulary may hold in all.
-        special_tokens: They come first.
+        alphabet: Single characters (or bytes), required so that any word can be spelled.
+        vocab_size: Total number of tokens in the vocabulary.
+        special_tokens: Come first.
 
     Raises:
         ValueError: They do not fit, or a special token is one of the characters.
@@ -103,18 +103,18 @@ def check_alphabet(alphabet: Collection[str], vocab_size: int, special_tokens: S
 
 
 def count_words(texts: Iterable[str], words_of: Callable[[str], Iterable[str]]) -> Counter[str]:
-    """Count the words of a corpus; training needs no more of it than this table.
+    """Count the words of a corpus, which is all that training needs.
 
     Args:
         texts: The corpus, one text after the other; may be a generator.
-        words_of: Cuts one text into words.
+        words_of: Splits one text into words.
 
     Returns:
         Each distinct word with its count.
 
     Raises:
-        TypeError: `texts` is one string (that would be read as a corpus of single characters).
-        ValueError: There is no word in the corpus, or a text holds a lone surrogate.
+        TypeError: `texts` is a string (which would be read as a corpus of single characters).
+        ValueError: The corpus has no words, or a text holds a lone surrogate.
     """
     if isinstance(texts, str):
         raise TypeError("texts is one string: pass a list of texts, such as [text]")
@@ -134,12 +134,12 @@ def most_frequent(
 
     Args:
         counts: Token to number of occurrences.
-        vocab_size: Tokens in all; `None`: no limit.
-        special_tokens: They get the first ids.
+        vocab_size: Total number of tokens; `None`: no limit.
+        special_tokens: Get the first ids.
         min_frequency: Rarer tokens are left out.
 
     Returns:
-        Token to id; of two equally frequent tokens the one that sorts first comes first.
+        Token to id; ties are in alphabetical order.
 
     Raises:
         ValueError: `vocab_size` leaves no room beside the special tokens.
@@ -154,11 +154,11 @@ def most_frequent(
 
 
 def check_vocabulary(vocabulary: Mapping[str, int], special_tokens: Sequence[str]) -> None:
-    """Refuse a vocabulary whose ids have gaps or repeat, or that lacks one of its special tokens.
+    """Reject a vocabulary with gaps or repeats in its ids, or with a special token missing.
 
     Args:
         vocabulary: Token to id.
-        special_tokens: Tokens that have to be in it.
+        special_tokens: Tokens that must be in it.
 
     Raises:
         ValueError: The ids are not 0, 1, 2 ... each once, or a special token is missing.
@@ -172,18 +172,18 @@ def check_vocabulary(vocabulary: Mapping[str, int], special_tokens: Sequence[str
 
 
 def check_ids(ids: Iterable[int], vocab_size: int) -> list[int]:
-    """Return the ids as a list of `int`, once each of them is known to exist.
+    """Check that ids exist.
 
     Args:
         ids: Integers of any kind: a list, a NumPy array, a one-dimensional tensor.
-        vocab_size: Tokens in the vocabulary; valid ids are below it.
+        vocab_size: Number of tokens in the vocabulary; valid ids are below it.
 
     Returns:
-        The ids. Negative ones are refused rather than counted from the end, as Python would.
+        The ids as a list of `int`.
 
     Raises:
-        TypeError: An id is no integer.
-        ValueError: An id is out of range; the message names it and its position.
+        TypeError: An id is not an integer.
+        ValueError: An id is out of range, or negative; the message names it and its position.
     """
     checked = [operator.index(token_id) for token_id in ids]
     for position, token_id in enumerate(checked):
@@ -196,7 +196,7 @@ def check_ids(ids: Iterable[int], vocab_size: int) -> list[int]:
 
 
 def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-    """Write a JSON file in one step: whoever reads it sees the old file or the new one, never half of one.
+    """Write a JSON file atomically: readers see the old file or the new one, never half of one.
 
     Args:
         path: The file; its folder has to exist.
@@ -226,17 +226,17 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
         Its content.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file holds something else than one JSON object: it is damaged, or no tokenizer.
+        FileNotFoundError: The file does not exist.
+        ValueError: The file is not one JSON object: it is damaged, or not a saved tokenizer.
     """
     try:
         content = json.loads(Path(path).read_bytes())
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}: write one with tokenizer.save(path)") from None
     except ValueError as error:
-        raise ValueError(f"{path} is damaged, or no saved tokenizer: {error}. Save it again.") from error
+        raise ValueError(f"{path} is damaged, or not a saved tokenizer: {error}. Save it again.") from error
     if not isinstance(content, dict):
         raise ValueError(
-            f"{path} is no saved tokenizer: it holds a JSON {type(content).__name__}, not an object"
+            f"{path} is not a saved tokenizer: it holds a JSON {type(content).__name__}, not an object"
         )
     return content

@@ -1,8 +1,8 @@
 """The Unigram model, the tokenizer of T5, ALBERT and XLNet (chapter 03).
 
-Each piece has a probability, and a segmentation has the product of the probabilities of its pieces: each
-piece is drawn as if the others were not there. *Encoding* takes the most probable segmentation of each
-word. How the pieces are learned is in `unigram_training`.
+Each piece has a probability, and the probability of a segmentation is the product over its pieces, as if they
+were drawn independently. *Encoding* takes the most probable segmentation of each word. For learning the
+pieces, see `unigram_training`.
 
 Spaces become part of the words, as the visible character "▁" before each of them, so that they survive
 decoding.
@@ -31,18 +31,17 @@ class UnigramTokenizer(SubwordTokenizer):
     """Unigram with scores for its pieces.
 
     Args:
-        pieces: Each piece with its log-probability; the place in the list is the id. The Tokenizers library
-            holds them in the same form.
+        pieces: Each piece with its log-probability, in the order of ids, as in the Tokenizers library.
         special_tokens: Pieces that stand for an instruction, not for text. Their scores are not used for
             encoding.
-        unknown_token: Stands for characters that no piece begins with; neighboring ones become one token.
-            It is a special token.
+        unknown_token: Replaces characters that no piece begins with; neighboring ones become one token. It is
+            a special token.
 
     Attributes:
         pieces: The pieces with their log-probabilities.
 
     Raises:
-        ValueError: A piece stands twice or is empty, or a special token is missing.
+        ValueError: A piece is repeated or empty, or a special token is missing.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class UnigramTokenizer(SubwordTokenizer):
         self.pieces = [(piece, float(score)) for piece, score in pieces]
         vocabulary = {piece: number for number, (piece, _) in enumerate(self.pieces)}
         if len(vocabulary) < len(self.pieces) or "" in vocabulary:
-            raise ValueError("each piece has to be a string of one character at least, and stand only once")
+            raise ValueError("pieces must be distinct and not empty")
         super().__init__(vocabulary, with_unknown(special_tokens, unknown_token), unknown_token)
         self._unknown = unknown_token
         self._scores = {piece: score for piece, score in self.pieces if piece not in self.special_tokens}
@@ -74,18 +73,17 @@ class UnigramTokenizer(SubwordTokenizer):
 
         Args:
             texts: The corpus.
-            vocab_size: Tokens in all, special ones included.
-            special_tokens: They get the first ids, in this order.
-            min_frequency: Substrings that occur less often become no piece, unless they are single
-                characters.
+            vocab_size: Total number of tokens, special ones included.
+            special_tokens: Get the first ids, in this order.
+            min_frequency: Rarer substrings do not become pieces, unless they are single characters.
             unknown_token: Gets id 0 unless it is among the special tokens.
 
         Returns:
-            The tokenizer. It is smaller than `vocab_size` if the corpus has not enough substrings.
+            The tokenizer. It is smaller than `vocab_size` if the corpus does not have enough substrings.
 
         Raises:
-            ValueError: The corpus is empty, a special token stands twice, or `vocab_size` has no room for
-                the special tokens and the characters.
+            ValueError: The corpus is empty, a special token is repeated, or `vocab_size` is too small for the
+                special tokens and the characters.
         """
         special_tokens = with_unknown(special_tokens, unknown_token)
         words = count_words(texts, cls.words)
@@ -95,22 +93,22 @@ class UnigramTokenizer(SubwordTokenizer):
 
     @staticmethod
     def words(text: str) -> list[str]:
-        """Write each space as "▁", put one in front of the text if it has none, and cut before each of them.
+        """Write each space as "▁", add one in front of the text if it has none, and split before each.
 
-        Only the space U+0020 is a boundary; other white space stays inside a word, as in the library's
+        Only the space U+0020 is a boundary; other white space stays inside words, as in the library's
         `Metaspace`.
         """
         marked = text.replace(" ", SPACE)
         return WORD.findall(marked if marked.startswith(SPACE) else SPACE + marked) if text else []
 
     def segment(self, word: str) -> list[str]:
-        """Cut one word into its most probable pieces; neighboring unknown characters stay together.
+        """Split one word into its most probable pieces; neighboring unknown characters stay together.
 
         Args:
-            word: A word with its "▁", as `words` gives it.
+            word: A word with its "▁", as returned by `words`.
 
         Returns:
-            The parts of the word; joined they are the word. Those that are no pieces are unknown.
+            The parts of the word. Parts that are not pieces are unknown.
         """
         best = best_segmentation(word, self._trie, self._scores, self._unknown_score)
         parts: list[str] = []

@@ -1,11 +1,11 @@
 """Learning the pieces of a Unigram model (chapter 03).
 
-Byte-pair encoding and WordPiece grow a vocabulary. This one shrinks it: start with far more pieces than
-wanted, fit their probabilities, drop those that the corpus would miss the least, and repeat.
+Byte-pair encoding and WordPiece grow a vocabulary. Unigram shrinks one: start with far too many pieces, fit
+their probabilities, drop the pieces that cost the corpus the least likelihood, and repeat.
 
-The fitting is expectation-maximization. E-step: with the present probabilities, count how often each piece
-is used, averaged over all segmentations. M-step: the new probability of a piece is its share of these
-counts. Each round makes the corpus at least as probable as before.
+The fit is expectation-maximization. E-step: with the current probabilities, count how often each piece is
+used, averaged over all segmentations. M-step: the new probability of a piece is its share of these counts.
+Each round makes the corpus at least as probable as before.
 
 Source: Kudo 2018, https://arxiv.org/abs/1804.10959 (Section 3.2).
 """
@@ -23,10 +23,10 @@ from chapters_src.tokenization.lattice import (
 )
 
 LONGEST_PIECE = 16  # characters
-SEEDS_PER_PIECE = 10  # candidates at the start, for each piece that shall be left
+SEEDS_PER_PIECE = 10  # initial candidates per final piece
 KEPT_PER_ROUND = 0.5  # share of the pieces that survive a round of pruning
 EM_STEPS = 2  # per round
-LEAST_COUNT = 0.5  # what a piece counts at least in the end, so that rare characters keep a usable score
+LEAST_COUNT = 0.5  # minimum final count of a piece, so that rare characters keep a usable score
 
 CountedLattices = list[tuple[Lattice, int]]
 
@@ -38,7 +38,7 @@ def seed_pieces(
 
     Args:
         words: Each word with its number of occurrences.
-        number: Pieces wanted; there are fewer if the corpus has no more substrings, and more if it has more
+        number: Number of pieces; there are fewer if the corpus has fewer substrings, and more if it has more
             characters.
         min_frequency: Substrings that occur less often are left out, unless they are single characters.
         excluded: Substrings to leave out.
@@ -78,7 +78,7 @@ def log_probabilities(counts: Mapping[str, float], least: float = 1e-100) -> dic
 
 
 def build_lattices(words: Mapping[str, int], pieces: Iterable[str]) -> CountedLattices:
-    """Draw the lattice of each word, and keep the number of its occurrences beside it."""
+    """Build the lattice of each word, with the word's number of occurrences."""
     trie = build_trie(pieces)
     return [(build_lattice(word, trie), frequency) for word, frequency in words.items()]
 
@@ -106,7 +106,7 @@ def count_pieces(lattices: CountedLattices, scores: Mapping[str, float]) -> tupl
 def losses(counts: Mapping[str, float], scores: Mapping[str, float]) -> dict[str, float]:
     """Estimate for each piece how much log-likelihood the corpus would lose without it.
 
-    Wherever the piece was used, the best other segmentation of its characters has to stand in.
+    The best other segmentation of its characters replaces the piece wherever it was used.
 
     Args:
         counts: How often each piece is used.
@@ -125,15 +125,15 @@ def losses(counts: Mapping[str, float], scores: Mapping[str, float]) -> dict[str
 
 
 def prune(counts: Mapping[str, float], scores: Mapping[str, float], number: int) -> dict[str, float]:
-    """Keep all single characters, and of the other pieces those with the highest losses.
+    """Keep all single characters, and the other pieces with the highest losses.
 
     Args:
         counts: How often each piece is used.
         scores: Log-probability of each piece.
-        number: Pieces to keep in all.
+        number: Total number of pieces to keep.
 
     Returns:
-        The counts of the pieces that stay.
+        The counts of the remaining pieces.
     """
     loss = losses(counts, scores)
     by_loss = sorted(loss, key=lambda piece: (-loss[piece], piece))
@@ -148,13 +148,13 @@ def learn_pieces(
 
     Args:
         words: Each word with its number of occurrences.
-        number: Pieces wanted; at least the number of distinct characters.
-        min_frequency: Substrings that occur less often become no piece, unless they are single characters.
+        number: Number of pieces, at least the number of distinct characters.
+        min_frequency: Rarer substrings do not become pieces, unless they are single characters.
         excluded: Substrings that may not become pieces.
 
     Returns:
         The pieces with their log-probabilities, the most probable first. There are fewer than `number` if the
-        corpus has no more substrings.
+        corpus has fewer substrings.
     """
     scores = log_probabilities(seed_pieces(words, SEEDS_PER_PIECE * number, min_frequency, excluded))
     counts: dict[str, float] = {}

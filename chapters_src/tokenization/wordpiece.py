@@ -1,15 +1,15 @@
 """WordPiece, the tokenizer of BERT (chapter 03).
 
-*Encoding* is greedy: take the longest piece of the vocabulary that the word begins with, then go on behind
-it. Pieces that continue a word begin with "##". If at some place nothing fits, the whole word is unknown.
+*Encoding* is greedy: take the longest piece of the vocabulary that the word begins with, then continue after
+it. Pieces that continue a word begin with "##". If no piece fits somewhere, the entire word is unknown.
 
-*Training* merges pairs as byte-pair encoding does, but chooses by another score: how much more often the
-two stand together than they would by chance,
+*Training* merges pairs as byte-pair encoding does, but with another score: how much more often the two are
+neighbors than they would be by chance,
 
     score(a, b) = count(a b) / (count(a) count(b)).
 
-If each symbol were drawn independently of its neighbors, then this is, up to a constant factor, by how
-much the corpus becomes more probable with each occurrence of the pair that is merged.
+If symbols are drawn independently, each merged occurrence of the pair makes the corpus more probable by this
+factor, up to a constant.
 
 Sources: Schuster and Nakajima 2012, https://research.google.com/pubs/archive/37842.pdf (training by
 likelihood); Wu et al. 2016, https://arxiv.org/abs/1609.08144 (Section 4.1); Devlin et al. 2019,
@@ -35,7 +35,7 @@ MAX_CHARACTERS = 100  # longer words are unknown, as in BERT
 
 
 def spell(word: str) -> list[str]:
-    """Write a word in single characters: "cat" becomes `["c", "##a", "##t"]`."""
+    """Split a word into single characters: "cat" becomes `["c", "##a", "##t"]`."""
     return [word[0], *(CONTINUATION + character for character in word[1:])]
 
 
@@ -50,15 +50,15 @@ def learn_pieces(
 ) -> dict[str, int]:
     """Learn pieces from counted words: the pair with the highest score first.
 
-    Of pairs with equal scores the more frequent one is merged first, then the one with the smaller ids. A
-    merge makes its two symbols rarer, and that raises the score of every other pair they stand in. So all
-    these pairs go into the heap again, and an entry that is out of date is thrown away.
+    Ties go to the more frequent pair, then to the one with the smaller ids. A merge makes its two symbols
+    rarer, which raises the score of every other pair that contains them. So all these pairs are pushed again,
+    and stale entries are dropped.
 
     Args:
         words: Each word with its number of occurrences.
         vocabulary: Special tokens and single characters, with their ids.
-        vocab_size: Tokens to stop at.
-        min_frequency: Pairs that are rarer are not merged.
+        vocab_size: Number of tokens to stop at.
+        min_frequency: Rarer pairs are not merged.
 
     Returns:
         The vocabulary with the new pieces. There are fewer than `vocab_size` tokens if the words hold no
@@ -99,13 +99,13 @@ def learn_pieces(
 class WordPieceTokenizer(SubwordTokenizer):
     """WordPiece with the text preparation of the uncased BERT models.
 
-    Decoding joins the pieces of each word and puts one space between words: capitals, accents and white
-    space of the original are gone.
+    Decoding joins the pieces of each word and puts one space between words. Capitals, accents and the
+    original white space are lost.
 
     Args:
         vocabulary: Token to id.
         special_tokens: Tokens of the vocabulary that stand for an instruction, not for text.
-        unknown_token: Stands for each word that cannot be spelled, or has more than 100 characters. It is a
+        unknown_token: Replaces each word that cannot be spelled or has more than 100 characters. It is a
             special token.
 
     Raises:
@@ -125,7 +125,7 @@ class WordPieceTokenizer(SubwordTokenizer):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a `vocab.txt` as BERT models bring it: one token a line, the number of the line is its id.
+        """Read the `vocab.txt` of a BERT model: one token per line, in the order of ids.
 
         Args:
             path: The file.
@@ -134,14 +134,14 @@ class WordPieceTokenizer(SubwordTokenizer):
             A tokenizer with BERT's five special tokens.
 
         Raises:
-            ValueError: A token stands twice, or a special token is missing.
+            ValueError: A token is repeated, or a special token is missing.
         """
         with Path(path).open(encoding="utf-8", newline="\n") as lines:
             tokens = [line.rstrip("\r\n") for line in lines]
         vocabulary = {token: number for number, token in enumerate(tokens)}
         if len(vocabulary) < len(tokens):
             twice = next(token for number, token in enumerate(tokens) if vocabulary[token] != number)
-            raise ValueError(f"{path} holds the token {twice!r} twice: each line has to be another token")
+            raise ValueError(f"{path} holds the token {twice!r} twice: tokens must be distinct")
         return cls(vocabulary)
 
     @classmethod
@@ -155,23 +155,22 @@ class WordPieceTokenizer(SubwordTokenizer):
     ) -> Self:
         """Learn pieces from a corpus.
 
-        The score favors symbols that are rare: two that occur once, and together, have the highest score
-        there is. `min_frequency` keeps such accidents out.
+        The score favors rare symbols: two that occur only once, next to each other, have the highest possible
+        score. `min_frequency` excludes such accidents.
 
         Args:
             texts: The corpus.
-            vocab_size: Tokens in all.
-            special_tokens: They get the first ids, in this order.
-            min_frequency: Pairs that occur less often are not merged.
+            vocab_size: Total number of tokens.
+            special_tokens: Get the first ids, in this order.
+            min_frequency: Rarer pairs are not merged.
             unknown_token: Gets id 0 unless it is among the special tokens.
 
         Returns:
-            The tokenizer. It is smaller than `vocab_size` if the corpus holds no further pair.
+            The tokenizer. It is smaller than `vocab_size` if the corpus has no more pairs.
 
         Raises:
-            ValueError: The corpus is empty, a special token stands twice, or `vocab_size` has no room for
-                the special tokens and the single characters (each of them with and without "##", as they
-                occur).
+            ValueError: The corpus is empty, a special token is repeated, or `vocab_size` is too small for the
+                special tokens and the single characters (with and without "##", as they occur).
         """
         special_tokens = with_unknown(special_tokens, unknown_token)
         counts = count_words(texts, cls.words)
@@ -189,15 +188,14 @@ class WordPieceTokenizer(SubwordTokenizer):
         Args:
             text: As for `tokenize`.
             allow_special_tokens: As for `tokenize`.
-            add_special_tokens: Whether to put `[CLS]` before and `[SEP]` behind the ids, as BERT expects a
-                text.
+            add_special_tokens: Whether to add `[CLS]` before and `[SEP]` after the ids, as BERT expects.
 
         Returns:
             The id of each piece.
 
         Raises:
-            TypeError: `text` is no `str`.
-            ValueError: `text` holds a lone surrogate, or the vocabulary has no `[CLS]` and `[SEP]` to add.
+            TypeError: `text` is not a `str`.
+            ValueError: `text` holds a lone surrogate, or the vocabulary has no `[CLS]` and `[SEP]`.
         """
         ids = super().encode(text, allow_special_tokens)
         if not add_special_tokens:
@@ -208,7 +206,7 @@ class WordPieceTokenizer(SubwordTokenizer):
 
     @staticmethod
     def words(text: str) -> list[str]:
-        """Prepare a text and cut it into words: see `bert_text.bert_words`."""
+        """Prepare a text and split it into words: see `bert_text.bert_words`."""
         return bert_words(text)
 
     def _pieces_of_word(self, word: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Word tokenization: every word and every punctuation mark is a token (chapter 03).
 
-Short sequences, at the price of a vocabulary that never ends: words that were not in the corpus are unknown,
-whatever they mean, and *token*, *tokens* and *tokenize* have nothing in common.
+Sequences are short, but the vocabulary never ends: words that were not in the corpus are unknown, whatever
+they mean, and *token*, *tokens* and *tokenize* have nothing in common.
 """
 
 import regex
@@ -14,12 +14,12 @@ WORD_OR_MARK = regex.compile(r"\w+|[^\w\s]")  # a run of letters and digits, or 
 class WordTokenizer(UnitTokenizer):
     """Each word and each punctuation mark is one token: `"It's 5."` gives `["It", "'", "s", "5", "."]`.
 
-    Arguments as for `UnitTokenizer`. Decoding puts one space between any two tokens: white space is not kept.
+    Arguments as for `UnitTokenizer`. Decoding puts one space between tokens: white space is not preserved.
     """
 
     @staticmethod
     def units(text: str) -> list[str]:
-        """Cut a text into words and punctuation marks."""
+        """Split a text into words and punctuation marks."""
         return WORD_OR_MARK.findall(text)
 
     def _text(self, pieces: list[str]) -> str:

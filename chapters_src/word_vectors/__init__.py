@@ -1,10 +1,10 @@
 """Word vectors: counted, factorized, trained, saved, and put into a network (chapter 02).
 
-`corpus` counts words, `counting` counts which words stand together and makes vectors of the counts,
-`training` is word2vec (skip-gram and CBOW with negative sampling), `vectors` answers questions about vectors,
-and `files` reads and writes the text formats of word2vec and GloVe.
+`corpus` counts words, `counting` counts co-occurrences and turns them into vectors, `training` is word2vec
+(skip-gram and CBOW with negative sampling), `vectors` finds neighbors and analogies, and `files` reads and
+writes the text formats of word2vec and GloVe.
 
-Shapes: N words of running text, V words of the vocabulary, D numbers per vector.
+Shapes: N words of running text, V words in the vocabulary, D numbers per vector.
 """
 
 from chapters_src.word_vectors.corpus import Corpus, coverage, read_corpus

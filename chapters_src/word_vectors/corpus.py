@@ -1,4 +1,4 @@
-"""A corpus as numbers, and how much of it a vocabulary covers."""
+"""A corpus as word ids, and a vocabulary's coverage of it."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -10,33 +10,33 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Texts whose rare words have been dropped, as word2vec drops them: a word's neighbors move together."""
+    """Texts without their rare words. As in word2vec, the neighbors of a dropped word become adjacent."""
 
-    words: list[str]  # The vocabulary, the most frequent word first: V.
-    counts: np.ndarray  # Occurrences of each, int64, (V,).
-    ids: np.ndarray  # The texts in a row, numbers into `words`, int64, (N,).
-    texts: np.ndarray  # The number of the text that each of them belongs to, int64, (N,).
+    words: list[str]  # The vocabulary, most frequent first, V.
+    counts: np.ndarray  # Occurrences of each word, int64, (V,).
+    ids: np.ndarray  # All texts, concatenated, as indices into `words`, int64, (N,).
+    texts: np.ndarray  # The index of the text of each id, int64, (N,).
 
 
 class Coverage(NamedTuple):
-    """What share of a corpus a vocabulary knows."""
+    """The share of a corpus that a vocabulary covers."""
 
-    types: float  # Of the different words.
+    types: float  # Of the distinct words.
     tokens: float  # Of the running text.
 
 
 def read_corpus(texts: Iterable[Sequence[str]], min_count: int = 5) -> Corpus:
-    """Count words, and number those that are frequent enough.
+    """Count words, and assign ids to the frequent ones.
 
     Args:
-        texts: each a sequence of words. No window will reach from one into the next.
+        texts: sequences of words. Windows never cross from one text into the next.
         min_count: rarer words are dropped.
 
     Returns:
-        The corpus. Words that are equally frequent are in alphabetical order.
+        The corpus. Equally frequent words are in alphabetical order.
 
     Raises:
-        TypeError: a text is a string, and not a sequence of words.
+        TypeError: a text is a string, not a sequence of words.
         ValueError: no word is frequent enough.
     """
     texts = list(texts)
@@ -45,7 +45,7 @@ def read_corpus(texts: Iterable[Sequence[str]], min_count: int = 5) -> Corpus:
     counted = Counter(word for text in texts for word in text)
     kept = sorted((word for word, n in counted.items() if n >= min_count), key=lambda w: (-counted[w], w))
     if not kept:
-        raise ValueError(f"none of {len(counted)} different words occurs min_count={min_count} times")
+        raise ValueError(f"none of {len(counted)} distinct words occurs min_count={min_count} times")
     number = {word: i for i, word in enumerate(kept)}
     found = [(number[word], i) for i, text in enumerate(texts) for word in text if word in number]
     ids, text_numbers = np.array(found, dtype=np.int64).T.copy()
@@ -53,14 +53,14 @@ def read_corpus(texts: Iterable[Sequence[str]], min_count: int = 5) -> Corpus:
 
 
 def coverage(counts: Mapping[str, int], vocabulary: Collection[str]) -> Coverage:
-    """Tell what share of a corpus a vocabulary knows, by type and by token.
+    """Compute the share of a corpus that a vocabulary covers, by type and by token.
 
     Args:
         counts: the words of the corpus, each with its number of occurrences.
         vocabulary: the known words; a set or a dict is fast.
 
     Returns:
-        The share of different words, and the share of the running text.
+        The share of distinct words, and the share of the running text.
 
     Raises:
         ValueError: the corpus is empty.

@@ -1,4 +1,4 @@
-"""Vectors from counts: which words stand together, how surprising that is, and its main directions.
+"""Vectors from co-occurrence counts: pointwise mutual information and its main directions.
 
 Sources: Church & Hanks (1990), https://aclanthology.org/J90-1003/ (mutual information of words); Levy &
 Goldberg (2014), https://papers.nips.cc/paper/5477 (skip-gram factorizes shifted PMI); Levy, Goldberg & Dagan
@@ -14,38 +14,38 @@ from chapters_src.word_vectors.corpus import Corpus
 
 
 def window_weights(window: int, weighting: str) -> np.ndarray:
-    """Tell how much a pair of words counts, by their distance.
+    """Return the weight of a pair of words by their distance.
 
     Args:
         window: the largest distance, at least 1.
-        weighting: "uniform"; "linear", as word2vec, which draws the size of each window from 1 to `window`,
-            weighs on average; or "harmonic", one over the distance, as GloVe.
+        weighting: "uniform"; "linear", the average of word2vec, which draws the size of each window from 1 to
+            `window`; or "harmonic", one over the distance, as in GloVe.
 
     Returns:
         The weights of the distances 1, 2, ..., `window`.
 
     Raises:
-        ValueError: a window below 1, or an unknown weighting.
+        ValueError: the window is below 1, or the weighting is unknown.
     """
     if window < 1:
         raise ValueError(f"window={window}: a word needs at least 1 neighbor on each side")
     distances = np.arange(1, window + 1)
     weights = {"uniform": np.ones(window), "linear": 1 - (distances - 1) / window, "harmonic": 1 / distances}
     if weighting not in weights:
-        raise ValueError(f"weighting={weighting!r} is none of {', '.join(weights)}")
+        raise ValueError(f"weighting={weighting!r}: choose from {', '.join(weights)}")
     return weights[weighting]
 
 
 def cooccurrence(corpus: Corpus, window: int = 5, weighting: str = "linear") -> sparse.csr_array:
-    """Count which words stand near each other.
+    """Count co-occurrences of words.
 
     Args:
         corpus: the texts.
-        window: the largest distance at which two words count, within one text.
+        window: the largest distance between two words, within one text.
         weighting: as for `window_weights`.
 
     Returns:
-        Symmetric, (V, V): at (w, c) the weighted number of times that c stood in the window of w.
+        Symmetric, (V, V): entry (w, c) is the weighted number of times that c occurs in the window of w.
 
     Raises:
         ValueError: as for `window_weights`.
@@ -61,12 +61,12 @@ def cooccurrence(corpus: Corpus, window: int = 5, weighting: str = "linear") -> 
 
 
 def ppmi(counts: sparse.csr_array, smoothing: float = 0.75, shift: float = 0.0) -> sparse.csr_array:
-    """Compare counts with what chance would give: positive pointwise mutual information.
+    """Compute positive pointwise mutual information (PPMI) from counts.
 
         PPMI(w, c) = max(0, log P(w, c) / (P(w) P(c)) - shift)
 
     Args:
-        counts: (V, V), at (w, c) how often c stood near w.
+        counts: (V, V), entry (w, c) is the number of times that c occurs near w.
         smoothing: P(c) is proportional to count(c) to this power. Below 1 it makes rare contexts less
             surprising; 1 leaves P(c) as it is.
         shift: the logarithm of the number of negative samples makes the matrix that skip-gram factorizes.
@@ -75,14 +75,14 @@ def ppmi(counts: sparse.csr_array, smoothing: float = 0.75, shift: float = 0.0) 
         (V, V), in nats; only positive entries are stored.
 
     Raises:
-        ValueError: there are no counts, or negative ones.
+        ValueError: there are no counts, or some are negative.
     """
     entries = counts.tocoo()
     if entries.nnz == 0 or entries.data.min() < 0:
-        raise ValueError(f"{entries.nnz} counts, of which some may be negative: PMI needs positive counts")
+        raise ValueError(f"{entries.nnz} counts, some of them maybe negative: PMI needs positive counts")
     of_word, of_context = counts.sum(axis=1), counts.sum(axis=0) ** smoothing
     expected = of_word[entries.row] * (of_context / of_context.sum())[entries.col]
-    with np.errstate(divide="ignore"):  # A zero that is stored: log 0, and then not positive.
+    with np.errstate(divide="ignore"):  # A stored zero becomes log 0, which is then dropped.
         values = np.log(entries.data / expected) - shift
     positive = values > 0
     where = entries.row[positive], entries.col[positive]
@@ -99,14 +99,14 @@ def svd_vectors(matrix: sparse.csr_array, dim: int, power: float = 0.5) -> np.nd
             matrix's own distances; Levy, Goldberg & Dagan (2015) found 0.5 and 0 to work better for words.
 
     Returns:
-        (V, D), the main direction first. Of each column, the largest entry in absolute value is positive, so
-        that two runs give the same signs.
+        (V, D), the main direction first. The entry of largest absolute value in each column is positive, so
+        that signs are reproducible.
 
     Raises:
         ValueError: `dim` is not from 1 to V - 1.
     """
     if not 0 < dim < matrix.shape[0]:
-        raise ValueError(f"dim={dim} has to be from 1 to {matrix.shape[0] - 1}, one less than the words")
+        raise ValueError(f"dim={dim} must be from 1 to {matrix.shape[0] - 1}, one less than the words")
     start = np.full(matrix.shape[0], 1 / matrix.shape[0] ** 0.5)  # Fixed, so that two runs agree.
     left, singular, _ = linalg.svds(matrix.astype(float), k=dim, v0=start)
     order = np.argsort(-singular)

@@ -1,8 +1,8 @@
 """The text formats of word2vec and GloVe: a word and its numbers on each line.
 
-word2vec's has a first line with the number of words and of dimensions, GloVe's has not. Otherwise they are
-alike. A path that ends with ".gz" is compressed. Lines are read one at a time, so that a file of any size can
-be gone through; what is written appears at once and whole.
+The word2vec format has a header line with the number of words and dimensions, GloVe's has none. Otherwise
+they are the same. A path that ends with ".gz" is compressed. Files of any size can be read, line by line, and
+are written atomically.
 """
 
 import gzip
@@ -18,14 +18,14 @@ from chapters_src.word_vectors.vectors import WordVectors
 
 
 class VectorFileError(ValueError):
-    """A file of vectors is damaged, or not such a file. The message names the file and the line."""
+    """A file of vectors is damaged, or not a file of vectors. The message names the file and the line."""
 
 
 def each_vector(path: str | os.PathLike[str]) -> Iterator[tuple[str, np.ndarray]]:
     """Read a file of vectors line by line.
 
-    The first line is a header if it is two whole numbers. (A GloVe file of one dimension whose first word is
-    a number would be misread; nobody has one.)
+    The first line is a header if it is two integers. (This misreads a one-dimensional GloVe file whose first
+    word is a number; nobody has one.)
 
     Args:
         path: the file.
@@ -34,8 +34,8 @@ def each_vector(path: str | os.PathLike[str]) -> Iterator[tuple[str, np.ndarray]
         A word and its vector, float32, (D,).
 
     Raises:
-        VectorFileError: a line has another number of fields than the first, a field is no finite number, a
-            word stands twice, the bytes are not UTF-8, or there are not as many lines as the header says.
+        VectorFileError: lines have different numbers of fields, a field is not a finite number, a word is
+            repeated, the bytes are not UTF-8, or the number of lines is not the one in the header.
         OSError: the file cannot be read.
     """
     path = Path(path)
@@ -50,7 +50,7 @@ def each_vector(path: str | os.PathLike[str]) -> Iterator[tuple[str, np.ndarray]
             dim = len(fields) if dim is None else dim
             vector = _vector(path, number, word, fields, dim)
             if word in seen:
-                raise _damaged(path, number, f"the word {word!r} stands twice")
+                raise _damaged(path, number, f"the word {word!r} is repeated")
             seen.add(word)
             yield word, vector
     if announced not in (None, len(seen)):
@@ -65,7 +65,7 @@ def read_vectors(path: str | os.PathLike[str], only: Collection[str] | None = No
 
     Args:
         path: the file.
-        only: words to keep, as a set or a dict; None: all. All lines are checked in any case.
+        only: words to keep, as a set or a dict; None keeps all. All lines are checked in any case.
 
     Returns:
         The words, in the order of the file, and their vectors.
@@ -77,20 +77,20 @@ def read_vectors(path: str | os.PathLike[str], only: Collection[str] | None = No
     """
     kept = {word: vector for word, vector in each_vector(path) if only is None or word in only}
     if not kept:
-        raise ValueError(f"{path} has a vector for none of the {len(only or ())} words asked for")
+        raise ValueError(f"{path} has vectors for none of the {len(only or ())} words to keep")
     return WordVectors(list(kept), np.stack(list(kept.values())))
 
 
 def write_vectors(path: str | os.PathLike[str], vectors: WordVectors, header: bool = True) -> None:
-    """Write vectors, so that reading them gives back the same numbers.
+    """Write vectors with enough digits to restore the same numbers.
 
     Args:
-        path: the file; one that is there is replaced, and stays as it was if this fails.
-        vectors: what to write.
+        path: the file. An existing one is replaced, or stays unchanged on failure.
+        vectors: the vectors to write.
         header: True for word2vec's format, False for GloVe's.
 
     Raises:
-        ValueError: a word is empty or has white space, or a number is not finite: the file could not be read.
+        ValueError: a word is empty or has white space, or a number is not finite.
         OSError: the file cannot be written.
     """
     path = Path(path)
@@ -123,23 +123,23 @@ def _numbered(path: Path, lines: Iterable[bytes]) -> Iterator[bytes]:
     try:
         yield from lines
     except (EOFError, gzip.BadGzipFile) as error:
-        raise VectorFileError(f"{path} is not a whole compressed file: {error}") from None
+        raise VectorFileError(f"{path} is not a complete compressed file: {error}") from None
 
 
 def _text(path: Path, number: int, line: bytes) -> str:
     try:
         return (
             line.decode("utf-8").rstrip("\r\n").rstrip(" ")
-        )  # word2vec's own program ends lines with a space
+        )  # the original word2vec ends lines with a space
     except UnicodeDecodeError:
         raise _damaged(path, number, "the bytes are not UTF-8") from None
 
 
 def _vector(path: Path, number: int, word: str, fields: list[str], dim: int) -> np.ndarray:
     if len(fields) != dim or not word or not dim:
-        raise _damaged(path, number, f"{len(fields)} numbers after the word {word!r}, where {dim} should be")
+        raise _damaged(path, number, f"{len(fields)} numbers after the word {word!r}, expected {dim}")
     try:
-        with np.errstate(over="ignore"):  # What is too large becomes infinite, and is found below.
+        with np.errstate(over="ignore"):  # Overflow becomes infinity, which is found below.
             vector = np.array(fields, dtype=np.float32)
     except ValueError as error:
         raise _damaged(path, number, f"{error}, after the word {word!r}") from None

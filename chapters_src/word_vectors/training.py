@@ -1,21 +1,20 @@
 """word2vec: skip-gram and continuous bag of words (CBOW) with negative sampling.
 
-Every word has two vectors: a row of `inputs`, which is kept, and a row of `outputs`, for when it is guessed.
-Skip-gram takes the input vector v of a word and guesses each word around it. CBOW takes the mean v of the
-input vectors around a word and guesses the word itself. A guess is a comparison with noise: the dot product
-with the output vector u of the true word is to be high, with those of k words drawn at random low,
+Every word has two vectors: a row of `inputs`, the result, and a row of `outputs`, for when it is predicted.
+Skip-gram uses the input vector v of a word to predict each word around it. CBOW uses the mean v of the input
+vectors around a word to predict the word itself. A prediction is a comparison with noise: the dot product
+with the output vector u of the true word should be high, and with those of k random words low,
 
     loss = -log s(u . v) - sum over k noise words n of log s(-u_n . v),    s(x) = 1 / (1 + exp(-x)),
 
 equation 4 of Mikolov et al. (2013b), https://arxiv.org/abs/1310.4546; the two models are from Mikolov et al.
 (2013a), https://arxiv.org/abs/1301.3781. The gradient is written by hand, and there is no loop over words.
-Three things differ from the first program, for the sake of speed on arrays:
+Three things differ from the original program, for speed on arrays:
 
-- A batch shares one set of noise words, and each counts by k over the size of the set: the same expectation.
-- The original draws the size of each window; here all distances up to the largest count, each with the weight
-  that it would have on average.
-- Many words are updated at once, so the steps are those of Adagrad (Duchi et al. 2011,
-  https://jmlr.org/papers/v12/duchi11a.html), which are smaller where much has been learned already.
+- A batch shares one set of noise words, each weighted by k over the size of the set: the same expectation.
+- The original draws the size of each window; here every distance counts with its average weight.
+- Many words are updated at once, so the optimizer is Adagrad (Duchi et al. 2011,
+  https://jmlr.org/papers/v12/duchi11a.html), whose steps shrink for vectors that have already learned much.
 """
 
 from collections.abc import Iterator
@@ -42,13 +41,13 @@ class Gradients(NamedTuple):
 
 
 def keep_probability(counts: np.ndarray, threshold: float) -> np.ndarray:
-    """Tell how often an occurrence of each word is kept: min(1, sqrt(threshold / frequency)).
+    """Return the probability of keeping each word: min(1, sqrt(threshold / frequency)).
 
-    Mikolov et al. (2013b), equation 5. The original program uses a formula that is a little larger.
+    Mikolov et al. (2013b), equation 5. The formula of the original program gives slightly larger values.
 
     Args:
         counts: occurrences of each word, (V,).
-        threshold: words of this share of the text or less are always kept; 0 keeps everything.
+        threshold: words with at most this share of the text are always kept; 0 keeps everything.
 
     Returns:
         (V,), from 0 to 1.
@@ -57,11 +56,11 @@ def keep_probability(counts: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def noise(counts: np.ndarray, power: float = 0.75) -> np.ndarray:
-    """Give the distribution that noise words are drawn from: counts to the power 3/4, normalized.
+    """Return the distribution of noise words: counts to the power 3/4, normalized.
 
     Args:
         counts: occurrences of each word, (V,).
-        power: 1 draws words as often as they occur, 0 all alike.
+        power: 1 draws words as often as they occur, 0 uniformly.
 
     Returns:
         (V,), which sums to 1.
@@ -72,16 +71,16 @@ def noise(counts: np.ndarray, power: float = 0.75) -> np.ndarray:
 def negative_sampling(
     queries: Tensor, targets: Tensor, weights: Tensor, noise_vectors: Tensor, num_negatives: float
 ) -> Gradients:
-    """Compute the loss of a batch of guesses, and its gradient by hand.
+    """Compute the loss of a batch of predictions, and its gradient by hand.
 
     With s' = s (1 - s), the derivative of -log s(x) is s(x) - 1, and that of -log s(-x) is s(x).
 
     Args:
-        queries: vectors v that guess, (B, D).
+        queries: vectors v that predict, (B, D).
         targets: output vectors of the true words, T for each query, (B, T, D).
-        weights: how much each of them counts, 0 for none, (B, T).
+        weights: the weight of each target, 0 for none, (B, T).
         noise_vectors: output vectors of K noise words, shared by all, (K, D).
-        num_negatives: k, to how many noise words each guess is compared on average.
+        num_negatives: k, the average number of noise words per prediction.
 
     Returns:
         The loss, summed over the batch, and its gradients.
@@ -121,28 +120,28 @@ def train(
         corpus: the texts.
         method: "skip-gram" or "cbow".
         dim: D.
-        window: the largest distance between a word and what it guesses.
-        num_negatives: k, noise words for each guess.
-        num_noise: K, noise words that a batch shares.
+        window: the largest distance between a word and the words it predicts.
+        num_negatives: k, noise words per prediction.
+        num_noise: K, noise words shared by a batch.
         subsample: the threshold of `keep_probability`.
-        epochs: passes over the corpus, each with other words dropped.
-        batch_size: words in the middle of a window, per step.
-        learning_rate: of Adagrad.
-        seed: for start, dropped words, order and noise.
+        epochs: passes over the corpus, each drops different words.
+        batch_size: center words per step.
+        learning_rate: learning rate of Adagrad.
+        seed: seed for initialization, dropped words, order and noise.
 
     Returns:
-        The input vectors, and for each epoch the loss per guess in nats: one guess is one true word with its
-        k noise words. Same seed, same vectors, on the same kind of processor.
+        The input vectors, and for each epoch the loss per prediction in nats: one true word with its k noise
+        words. The same seed gives the same vectors on the same kind of processor.
 
     Raises:
-        ValueError: an unknown method, or a size below 1.
+        ValueError: the method is unknown, or a size is below 1.
     """
     sizes = {"dim": dim, "num_negatives": num_negatives, "num_noise": num_noise, "epochs": epochs}
     for name, value in {**sizes, "batch_size": batch_size}.items():
         if value < 1:
-            raise ValueError(f"{name}={value} has to be at least 1")
+            raise ValueError(f"{name}={value} must be at least 1")
     if method not in METHODS:
-        raise ValueError(f"method={method!r} is none of {', '.join(METHODS)}")
+        raise ValueError(f"method={method!r}: choose from {', '.join(METHODS)}")
     generator = np.random.default_rng(seed)
     drawn = generator.uniform(-0.5 / dim, 0.5 / dim, (len(corpus.words), dim))
     inputs = _Table(torch.tensor(drawn, dtype=torch.float32), learning_rate)
@@ -184,24 +183,24 @@ def _cbow_step(inputs, outputs, centers, contexts, weights, noise_ids, num_negat
 
 
 class _Table:
-    """A matrix of vectors that learns by Adagrad."""
+    """A matrix of vectors with an Adagrad optimizer."""
 
     def __init__(self, rows: Tensor, learning_rate: float) -> None:
         self.rows = rows  # (V, D)
         self._gradient = torch.zeros_like(rows)
         of_rows = torch.nn.Parameter(rows)  # The same memory, for the optimizer.
         of_rows.grad = self._gradient
-        # The sum of the squared gradients starts at 1e-6, in place of a number added to its root.
+        # The sum of squared gradients starts at 1e-6, instead of adding eps to its root.
         self._adagrad = torch.optim.Adagrad(
             [of_rows], learning_rate, initial_accumulator_value=1e-6, eps=0, fused=True
         )
 
     def __getitem__(self, ids: Tensor) -> Tensor:
-        """Give rows, (..., D) for ids of (...)."""
+        """Return rows, (..., D) for ids of shape (...)."""
         return torch.nn.functional.embedding(ids, self.rows)  # Faster than `rows[ids]`.
 
     def step(self, parts: list[tuple[Tensor, Tensor]]) -> None:
-        """Take a step; `parts` are numbers of rows, (M,), and the gradients of these, (M, D)."""
+        """Take a step; `parts` are row indices, (M,), and their gradients, (M, D)."""
         self._gradient.zero_()
         for ids, gradients in parts:
             self._gradient.index_add_(0, ids, gradients)
@@ -211,7 +210,7 @@ class _Table:
 def _batches(
     corpus: Corpus, window: int, subsample: float, batch_size: int, generator: np.random.Generator
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Yield words (B,), the words around each, (B, 2 window), and how much these count; 0 where none is."""
+    """Yield words (B,), their context words, (B, 2 window), and context weights, 0 where there is no word."""
     kept = generator.random(len(corpus.ids)) < keep_probability(corpus.counts, subsample)[corpus.ids]
     ids = np.pad(corpus.ids[kept], window)
     texts = np.pad(corpus.texts[kept], window, constant_values=-1)
@@ -223,7 +222,7 @@ def _batches(
         middles = order[start : start + batch_size]
         around = middles[:, None] + offsets
         counted = np.where(texts[around] == texts[middles][:, None], weights, 0)
-        alone = counted.sum(axis=1) == 0  # A text of one word guesses nothing.
+        alone = counted.sum(axis=1) == 0  # A text of one word predicts nothing.
         chosen = (ids[middles], ids[around], counted.astype(np.float32))
         words, context, context_weights = (torch.from_numpy(each[~alone]) for each in chosen)
         yield words, context, context_weights

@@ -1,4 +1,4 @@
-"""Questions to vectors: which words are near, which completes an analogy; and the way into a network."""
+"""Word vectors: nearest neighbors, analogies, and a matrix for `nn.Embedding`."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ class WordVectors:
     """Words and their vectors.
 
     Args:
-        words: distinct, V.
-        matrix: one row a word, (V, D). It is kept as float32.
+        words: V distinct words.
+        matrix: one row per word, (V, D), stored as float32.
 
     Raises:
-        ValueError: a word stands twice, or there are not as many words as rows.
+        ValueError: a word is repeated, or the numbers of words and rows differ.
     """
 
     def __init__(self, words: Sequence[str], matrix: np.ndarray) -> None:
@@ -21,12 +21,12 @@ class WordVectors:
         self.matrix = np.ascontiguousarray(matrix, dtype=np.float32)
         self.index = {word: i for i, word in enumerate(self.words)}
         if self.matrix.ndim != 2 or len(self.matrix) != len(self.words):
-            raise ValueError(f"{len(self.words)} words need as many rows, not the shape {self.matrix.shape}")
+            raise ValueError(f"{len(self.words)} words need as many rows, not shape {self.matrix.shape}")
         if len(self.index) < len(self.words):
             twice = next(word for i, word in enumerate(self.words) if self.index[word] != i)
-            raise ValueError(f"the word {twice!r} stands twice: each needs one vector")
+            raise ValueError(f"the word {twice!r} is repeated: each needs one vector")
         lengths = np.linalg.norm(self.matrix, axis=1, keepdims=True)
-        self.unit = self.matrix / np.where(lengths > 0, lengths, 1)  # Of length 1, or 0 where there is none.
+        self.unit = self.matrix / np.where(lengths > 0, lengths, 1)  # Of length 1, or 0 for a zero vector.
 
     def __len__(self) -> int:
         return len(self.words)
@@ -35,16 +35,16 @@ class WordVectors:
         return word in self.index
 
     def __getitem__(self, word: str) -> np.ndarray:
-        """Give the vector of a word, (D,)."""
+        """Return the vector of a word, (D,)."""
         return self.matrix[self._row(word)]
 
     def _row(self, word: str) -> int:
         if word not in self.index:
-            raise KeyError(f"{word!r} has no vector: it is none of the {len(self)} words")
+            raise KeyError(f"{word!r} has no vector: it is not one of the {len(self)} words")
         return self.index[word]
 
     def similarity(self, one: str, other: str) -> float:
-        """Give the cosine of the angle between two words' vectors, from -1 to 1.
+        """Return the cosine similarity of two words' vectors, from -1 to 1.
 
         Raises:
             KeyError: a word has no vector.
@@ -55,8 +55,8 @@ class WordVectors:
         """Find the words with the most similar vectors.
 
         Args:
-            word: it is not among its own neighbors.
-            count: how many.
+            word: the word, which is not its own neighbor.
+            count: number of neighbors.
 
         Returns:
             Words with their cosines, the nearest first.
@@ -68,17 +68,17 @@ class WordVectors:
         return self._nearest(self.unit @ self.unit[row], {row}, count)
 
     def analogy(self, one: str, to: str, other: str, count: int = 5) -> list[tuple[str, float]]:
-        """Find what is to `other` as `to` is to `one`: the words near `to - one + other`.
+        """Find the word that is to `other` as `to` is to `one`: the words near `to - one + other`.
 
         Mikolov, Yih & Zweig (2013), https://aclanthology.org/N13-1090/. As there, the vectors have length 1,
-        and the three words cannot be the answer. That last rule helps more than it seems to: without it the
+        and the three words cannot be the answer. That last rule matters more than it seems: without it the
         answer is mostly `other` itself.
 
         Args:
             one: such as "row".
             to: such as "rows".
             other: such as "column".
-            count: how many.
+            count: number of answers.
 
         Returns:
             Words with their cosines, the best first.
@@ -102,20 +102,20 @@ def embedding_matrix(
     """Put rows of zeros for special tokens before the vectors, for `nn.Embedding` and for a tokenizer.
 
     Args:
-        vectors: V words.
-        special_tokens: S of them; no word may be called so.
+        vectors: vectors of V words.
+        special_tokens: S special tokens, none of which may be a word.
 
     Returns:
         The vocabulary, from token to id, special tokens first; and the matrix, float32, (S + V, D), whose row
         `vocabulary[word]` is the word's vector.
 
     Raises:
-        ValueError: a special token stands twice, or is also a word.
+        ValueError: a special token is repeated, or is also a word.
     """
     tokens = [*special_tokens, *vectors.words]
     vocabulary = {token: i for i, token in enumerate(tokens)}
     if len(vocabulary) < len(tokens):
         twice = next(token for i, token in enumerate(tokens) if vocabulary[token] != i)
-        raise ValueError(f"the special token {twice!r} stands twice, or is also a word")
+        raise ValueError(f"the special token {twice!r} is repeated, or is also a word")
     zeros = np.zeros((len(special_tokens), vectors.matrix.shape[1]), dtype=np.float32)
     return vocabulary, np.concatenate([zeros, vectors.matrix])

@@ -128,7 +128,7 @@ def test_source_and_target_are_the_sequence_and_the_query_is_one_place_behind(le
 
 @pytest.mark.parametrize("known", [0, -1, 4, 9])
 def test_parts_refuses_to_leave_one_empty(known):
-    with pytest.raises(ValueError, match=f"given={known} of 4 places"):
+    with pytest.raises(ValueError, match=f"given={known} of 4 positions"):
         corners.source_query_target(torch.zeros(2, 4, 2), known)
 
 

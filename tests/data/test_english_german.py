@@ -592,7 +592,7 @@ def test_the_seed_decides_and_held_out_pairs_do_not_depend_on_the_number():
 @pytest.mark.parametrize("number", [0, -1, eg.MOST + 1])
 @pytest.mark.parametrize("name", ["num_train", "num_held_out"])
 def test_numbers_of_pairs_that_cannot_be(name, number):
-    with pytest.raises(ValueError, match=f"{name}={number}: ask for 1 to 1,000,000"):
+    with pytest.raises(ValueError, match=f"{name}={number}: it must be from 1 to 1,000,000"):
         eg.load(**{name: number})
 
 

@@ -64,7 +64,7 @@ def test_the_sentences_are_the_same_with_either_choice(choice, monkeypatch):
 
 DAMAGES = [  # What stands in line 2, and what the message says of it.
     (b"", "the sentence is empty"),
-    (b"mail from [Lisbon](CITY)", "the label 'CITY' of 'Lisbon' is none of PER, ORG, LOC, MISC, PACKAGE"),
+    (b"mail from [Lisbon](CITY)", "the label 'CITY' of 'Lisbon' is not one of PER, ORG, LOC, MISC, PACKAGE"),
     (b"mail from [Lisbon](loc)", "the label 'loc'"),
     (b"mail from [Lisbon]", r"belongs to no mark, or marks are nested, at '\[Lisbon\]'"),
     (b"mail from [Lisbon] (LOC)", "belongs to no mark"),
@@ -73,12 +73,12 @@ DAMAGES = [  # What stands in line 2, and what the message says of it.
     (b"[[Ireland](LOC)](ORG)", "marks are nested"),
     (b"[](PER) left", "the name '' is empty"),
     (b"[Ada ](PER)left", "the name 'Ada ' .*put it outside the mark"),
-    (b"[Ireland](LOC)ish", "the name 'Ireland' is cut out of a word"),
-    (b"un[Irish](MISC)", "the name 'Irish' is cut out of a word"),
-    (b"[Ada](PER)[Moreno](PER)", "cut out of a word"),
-    (b"no  name", "a space too many"),
-    (b"no name ", "a space too many"),
-    (b"no\tname", "a space too many, or a tab"),
+    (b"[Ireland](LOC)ish", "the name 'Ireland' is part of a word"),
+    (b"un[Irish](MISC)", "the name 'Irish' is part of a word"),
+    (b"[Ada](PER)[Moreno](PER)", "part of a word"),
+    (b"no  name", "an extra space"),
+    (b"no name ", "an extra space"),
+    (b"no\tname", "an extra space, or a tab"),
     (b"na\xefve", "not UTF-8"),
 ]
 
@@ -89,7 +89,7 @@ def test_a_damaged_line_is_named(content, problem, folder):
     lines[1] = content
     (folder / "train.txt").write_bytes(b"\n".join(lines))
     where = re.escape(f"{folder / 'train.txt'}, line 2: ")
-    with pytest.raises(resources.ResourceError, match=rf"^{where}.*{problem}.*\. Mend the line"):
+    with pytest.raises(resources.ResourceError, match=rf"^{where}.*{problem}.*\. Fix the line"):
         entities.load()
 
 
@@ -136,7 +136,7 @@ def test_an_inside_without_a_beginning_begins(labels):
 
 @pytest.mark.parametrize("label", ["PER", "B-CITY", "S-PER", "O-PER", ""])
 def test_an_unknown_label_of_a_token(label):
-    with pytest.raises(ValueError, match=f"{label!r} is none of O, B-PER, I-PER"):
+    with pytest.raises(ValueError, match=f"{label!r} is not one of O, B-PER, I-PER"):
         entities_of(["O", label], [(0, 1), (1, 2)])
 
 

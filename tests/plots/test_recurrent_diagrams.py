@@ -128,7 +128,7 @@ def test_each_state_is_used_for_its_score_and_for_the_average():
 
 @pytest.mark.parametrize("states", [STATES[:2], [(1.0,)] * 3])
 def test_attention_refuses_what_does_not_fit(states):
-    with pytest.raises(ValueError, match="room for 3 states, each of 2"):
+    with pytest.raises(ValueError, match="needs 3 states of 2"):
         recurrent_diagrams.attention(ASKING, states)
 
 

@@ -81,7 +81,7 @@ def test_a_chain_inside_another_is_part_of_it():
 
 @pytest.mark.parametrize("wrong", [[], [["a", "b"], ["c", "d"]], [["a", letter] for letter in "bcde"]])
 def test_the_tree_refuses_what_does_not_fit(wrong):
-    with pytest.raises(ValueError, match="1 to 3 with one beginning"):
+    with pytest.raises(ValueError, match="1 to 3 with one root"):
         word_diagrams.hypernym_tree(wrong)
 
 
@@ -101,7 +101,7 @@ def test_the_errors_are_the_gradients_of_the_products():
     (-log_sigmoid(products[0]) - log_sigmoid(-products[1:]).sum()).backward()
     shown = {" ".join(line) for box in SHEETS["noise"]().boxes for line in box.lines}
     assert {f"error {gradient:+.2f}" for gradient in products.grad.tolist()} <= shown
-    with pytest.raises(ValueError, match=r"vectors of 2 numbers; got 3 words, and vectors of \[1, 1, 1\]"):
+    with pytest.raises(ValueError, match=r"vectors of 2 numbers; got 3 words with vectors of \[1, 1, 1\]"):
         word_diagrams.guess_against_noise("axis", VECTOR, WORDS[:3], [(1.0,)] * 3)
 
 

@@ -41,7 +41,7 @@ def test_words_that_are_equally_frequent_are_in_alphabetical_order():
 def test_what_is_no_corpus():
     with pytest.raises(TypeError, match="split the string"):
         wv.read_corpus(["a text"])
-    with pytest.raises(ValueError, match="none of 2 different words occurs min_count=3 times"):
+    with pytest.raises(ValueError, match="none of 2 distinct words occurs min_count=3 times"):
         wv.read_corpus([["a", "b", "a"]], 3)
 
 
@@ -74,7 +74,7 @@ def test_linear_weights_are_those_of_windows_of_random_size():
 def test_unknown_windows():
     with pytest.raises(ValueError, match="window=0"):
         window_weights(0, "linear")
-    with pytest.raises(ValueError, match="'square' is none of uniform, linear, harmonic"):
+    with pytest.raises(ValueError, match="'square': choose from uniform, linear, harmonic"):
         window_weights(2, "square")
 
 
@@ -113,7 +113,7 @@ def test_the_main_directions_are_those_of_a_full_decomposition(texts):
         expected = left[:, :4] * singular[:4] ** power
         np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-6)
         assert (found[np.abs(found).argmax(axis=0), range(4)] > 0).all()
-    with pytest.raises(ValueError, match="dim=12 has to be from 1 to 11"):
+    with pytest.raises(ValueError, match="dim=12 must be from 1 to 11"):
         wv.svd_vectors(matrix, 12)
 
 

@@ -49,9 +49,7 @@ def test_lines_are_read_one_at_a_time(tmp_path):
     path.write_text("one 1 2\ntwo 3 4\nthree 5\n")
     lines = wv.each_vector(path)
     assert [next(lines)[0], next(lines)[0]] == ["one", "two"]  # The damage further on is not seen yet.
-    with pytest.raises(
-        wv.VectorFileError, match="line 3: 1 numbers after the word 'three', where 2 should be"
-    ):
+    with pytest.raises(wv.VectorFileError, match="line 3: 1 numbers after the word 'three', expected 2"):
         next(lines)
 
 
@@ -66,8 +64,8 @@ def test_only_the_wanted_words_are_kept(vectors, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"2 2\none 1 2\ntwo 3\n", "line 3: 1 numbers after the word 'two', where 2 should be"),
-        (b"one 1 2\ntwo 3 4 5\n", "line 2: 3 numbers after the word 'two', where 2 should be"),
+        (b"2 2\none 1 2\ntwo 3\n", "line 3: 1 numbers after the word 'two', expected 2"),
+        (b"one 1 2\ntwo 3 4 5\n", "line 2: 3 numbers after the word 'two', expected 2"),
         (b"one 1 2\ntwo 3 x\n", "line 2: could not convert .* after the word 'two'"),
         (b"one 1 2\ntwo 3 nan\n", "line 2: not all numbers after the word 'two' are finite"),
         (b"one 1 2\ntwo 3 1e99\n", "line 2: not all numbers after the word 'two' are finite"),
@@ -78,7 +76,7 @@ def test_only_the_wanted_words_are_kept(vectors, tmp_path):
         (b"1 2\none 1 2\ntwo 3 4\n", "line 3: the file ends after 2 vectors; its first line says 1"),
         (b"", "line 1: there are no vectors"),
         (b"one\n", "line 1: 0 numbers"),
-        (b"one 1 2\none 3 4\n", "line 2: the word 'one' stands twice"),
+        (b"one 1 2\none 3 4\n", "line 2: the word 'one' is repeated"),
     ],
 )
 def test_damage_is_named_with_its_line(content, message, tmp_path):
@@ -91,7 +89,7 @@ def test_damage_is_named_with_its_line(content, message, tmp_path):
 def test_half_a_compressed_file(vectors, tmp_path):
     path = tmp_path / "vectors.gz"
     path.write_bytes(gzip.compress(b"".join(b"word%d 1 2\n" % i for i in range(9_000)))[:-20])
-    with pytest.raises(wv.VectorFileError, match="not a whole compressed file"):
+    with pytest.raises(wv.VectorFileError, match="not a complete compressed file"):
         list(wv.each_vector(path))
 
 

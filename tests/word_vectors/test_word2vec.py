@@ -129,7 +129,7 @@ def test_the_same_seed_gives_the_same_vectors(two_topics):
 
 
 def test_what_cannot_be_trained(two_topics):
-    with pytest.raises(ValueError, match="method='glove' is none of skip-gram, cbow"):
+    with pytest.raises(ValueError, match="method='glove': choose from skip-gram, cbow"):
         wv.train(two_topics, "glove")
-    with pytest.raises(ValueError, match="epochs=0 has to be at least 1"):
+    with pytest.raises(ValueError, match="epochs=0 must be at least 1"):
         wv.train(two_topics, epochs=0)

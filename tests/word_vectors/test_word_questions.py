@@ -54,12 +54,12 @@ def test_a_vector_of_zeros_is_near_nothing():
 
 def test_unknown_words_and_wrong_shapes(vectors):
     for ask in (vectors.__getitem__, vectors.neighbors, lambda word: vectors.similarity("word1", word)):
-        with pytest.raises(KeyError, match="'nowhere' has no vector: it is none of the 40 words"):
+        with pytest.raises(KeyError, match="'nowhere' has no vector: it is not one of the 40 words"):
             ask("nowhere")
     assert "word3" in vectors and "nowhere" not in vectors and len(vectors) == 40
-    with pytest.raises(ValueError, match="'a' stands twice"):
+    with pytest.raises(ValueError, match="'a' is repeated"):
         wv.WordVectors(["a", "b", "a"], np.eye(3))
-    with pytest.raises(ValueError, match=r"3 words need as many rows, not the shape \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"3 words need as many rows, not shape \(2, 2\)"):
         wv.WordVectors(["a", "b", "c"], np.eye(2))
 
 
@@ -70,7 +70,7 @@ def test_the_embedding_gives_each_word_its_vector_and_special_tokens_zeros(vecto
     for word in vectors.words:
         assert (embedding(torch.tensor(vocabulary[word])).numpy() == vectors[word]).all()
     assert not matrix[:2].any()
-    with pytest.raises(ValueError, match="'word3' stands twice, or is also a word"):
+    with pytest.raises(ValueError, match="'word3' is repeated, or is also a word"):
         wv.embedding_matrix(vectors, ("[PAD]", "word3"))
 
 
