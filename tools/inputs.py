@@ -20,8 +20,8 @@ import nbformat
 import environment
 from paths import PACKAGE
 
-VARIABLES = ("BOOK_RESOURCES", "BOOK_DEVICE")  # of the environment, each part of the key
-DEFAULTS = ("embedded", "cpu")
+VARIABLES = ("BOOK_RESOURCES", "BOOK_DEVICE", "BOOK_SEED")  # of the environment, each part of the key
+DEFAULTS = ("embedded", "cpu", "0")
 CHECK = re.compile(r'\bcheck\(\s*"(\d+)\.\d+"')  # of an exercise, in a notebook
 KNOWS_ALL_DATA = "resources.py"  # names every data set and model: mentioning one there is no use of it
 

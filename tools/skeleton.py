@@ -40,7 +40,7 @@ EXERCISE = """\
 The cells to try in end with a [check](../chapters_src/exercises/checking.py). Run it, and it says that your
 answer is right, or what is wrong with it.
 
-**{first} (warm-up)** TBD: the task.
+**{first} (warm-up, 10 min)** TBD: the task.
 
 <details><summary>Hint</summary>TBD: a push in the right direction, not the solution.</details>"""
 STARTER = """\
@@ -117,7 +117,7 @@ def _cells(number: str, title: str, path: str, model: str) -> nbformat.NotebookN
     set_up = next(cell for cell in copied.cells if cell.cell_type == "code")
     repository, tag = address.address()
     colab = f"{address.COLAB}{repository.removeprefix('https://github.com/')}/blob/{tag}/{path}"
-    first, folded = _first(number), {"jupyter": {"source_hidden": True}}
+    first, folded = _first(number), {"cellView": "form", "jupyter": {"source_hidden": True}}
     cells = [
         new_markdown_cell(OPENING.format(number=number, title=title, colab=colab)),
         new_code_cell(
