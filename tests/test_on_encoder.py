@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_refused(encoder, tmp_path):
     with pytest.raises(FileExistsError, match="exists already"):
         save_on_encoder(on_encoder(encoder, DECODER), encoder, folder)
     other = Encoder(encoder.config)
-    with pytest.raises(ValueError, match="trained on another encoder"):
+    with pytest.raises(ValueError, match="trained with another encoder"):
         load_on_encoder(folder, other)
     weights = folder / "model.safetensors"
     tensors = load_file(weights)
