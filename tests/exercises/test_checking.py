@@ -214,12 +214,12 @@ EMPTY = [None, ..., with_docstring, with_pass, lambda a: None, {"a": None, "b": 
 FULL = [0, "", [], {}, False, {"a": None, "b": 0}, gives_its_input, a_generator, print, int, lambda a: 0, [0]]
 
 
-@pytest.mark.parametrize("answer", EMPTY, ids=repr)
+@pytest.mark.parametrize("answer", EMPTY)
 def test_what_the_starter_has_is_missing(answer):
     assert is_missing(answer)
 
 
-@pytest.mark.parametrize("answer", FULL, ids=repr)
+@pytest.mark.parametrize("answer", FULL)
 def test_what_somebody_wrote_is_not(answer):
     assert not is_missing(answer)
 
@@ -231,9 +231,7 @@ def test_numbers_of_all_libraries_are_numbers(value):
     assert as_number(value, "x") == 2
 
 
-@pytest.mark.parametrize(
-    "value", [True, "2", [2], float("nan"), torch.tensor([2.0, 1.0]), object(), 1j], ids=str
-)
+@pytest.mark.parametrize("value", [True, "2", [2], float("nan"), torch.tensor([2.0, 1.0]), object(), 1j])
 def test_other_things_are_no_numbers(value):
     with pytest.raises(Wrong, match=r"`x` has to be a number, not "):
         as_number(value, "x")
