@@ -186,7 +186,7 @@ class Hub(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def hub(monkeypatch):
-    """Give a function that serves a folder as the Hub on loopback and returns the list of requests."""
+    """Yield a function that serves a folder as the Hub on loopback and returns the list of requests."""
     servers = []
 
     def serve(folder):
