@@ -1,4 +1,4 @@
-"""What the topics of the benchmark share: text, a clock, and the form of a result."""
+"""Shared by the topics of the benchmark: text, a clock, and the type of a result."""
 
 import statistics
 import time
@@ -16,8 +16,8 @@ from chapters_src.evaluation import Interval, bootstrap_interval
 class Result:
     """One line of the table: the same work done in two ways."""
 
-    what: str  # what was done, to how much
-    ours: float  # seconds, or what `unit` says
+    what: str  # the task and its size
+    ours: float  # seconds, or in `unit`
     compared_with: str  # the other way
     theirs: float  # likewise
     unit: str = "s"
@@ -25,7 +25,7 @@ class Result:
 
     @property
     def ratio(self) -> float:
-        """How many times as much the other way takes."""
+        """The other way's time over ours."""
         return self.theirs / self.ours
 
 
@@ -34,7 +34,7 @@ def paragraphs(package: str, number_of_bytes: int) -> list[str]:
 
     Args:
         package: Name of an installed package.
-        number_of_bytes: Size wanted, in UTF-8.
+        number_of_bytes: Size in UTF-8.
 
     Returns:
         The paragraphs, in a fixed order.
@@ -54,12 +54,12 @@ def paragraphs(package: str, number_of_bytes: int) -> list[str]:
 def processor_seconds(
     work: Callable[[Any], Any], prepare: Callable[[], Any] = lambda: None, repetitions: int = 5
 ) -> tuple[float, Any]:
-    """Measure the processor time of a piece of work; other programs disturb it less than time on the wall.
+    """Measure the processor time of a piece of work; other programs affect it less than wall-clock time.
 
     Args:
         work: What to measure; gets what `prepare` returned.
         prepare: Called before each repetition, not measured.
-        repetitions: The shortest of so many measurements counts.
+        repetitions: Number of measurements, of which the shortest counts.
 
     Returns:
         Seconds, and what the work returned.
@@ -76,18 +76,18 @@ def processor_seconds(
 def taking_turns(
     what: str, ours: Callable[[], object], compared_with: str, theirs: Callable[[], object], turns: int
 ) -> Result:
-    """Measure two ways turn by turn, so that whatever else the computer does disturbs both alike.
+    """Measure two ways in turn, so that other load affects both equally.
 
     Args:
-        what: what is done.
-        ours: one way to do it.
-        compared_with: the other way.
-        theirs: does it.
-        turns: how often each is measured; one turn before them warms up.
+        what: the task.
+        ours: does it one way.
+        compared_with: the name of the other way.
+        theirs: does it the other way.
+        turns: number of measurements of each, after one to warm up.
 
     Returns:
-        The median of each, in seconds on the wall, and as interval where the median of the turns' ratios lies
-        with 95% (bootstrap over the turns).
+        The median of each, in wall-clock seconds, and the 95% interval of the median ratio (bootstrap over
+        the turns).
     """
     seconds: list[list[float]] = [[], []]
     for turn in range(turns + 1):

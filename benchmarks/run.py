@@ -1,9 +1,9 @@
-"""Measure speed beside peers and limits, all in one run, and write `results.md`.
+"""Compare speed with other implementations and with limits, and write `results.md`.
 
-Run it as `make bench` or `python benchmarks/run.py`, on a computer that does nothing else. Each topic is
-a module of this folder with a function `results()`. With the beginning of a topic's title as argument only
-that one is measured, and the others stay as they were: `python benchmarks/run.py Feature`. Any other argument
-is an error (exit code 2), and nothing is measured or written.
+Run it as `make bench` or `python benchmarks/run.py`, on an otherwise idle computer. Each topic is a module of
+this folder with a function `results()`. Given a prefix of a topic's title, only that topic is measured, and
+the others stay as they were: `python benchmarks/run.py Feature`. Any other argument is an error (exit code
+2), and nothing is measured or written.
 """
 
 import os
@@ -35,13 +35,13 @@ PACKAGES = ("tokenizers", "regex", "torch", "transformers")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the topics, then write the page in one step.
+    """Measure the topics, then write the page atomically.
 
     Args:
-        arguments: nothing, or the beginning of one topic's title.
+        arguments: nothing, or a prefix of one topic's title.
 
     Returns:
-        The exit code: 0, or 2 if the arguments name no topic.
+        The exit code: 0, or 2 if the arguments match no topic.
     """
     wanted = " ".join(arguments)
     chosen = [title for title in TOPICS if title.startswith(wanted)]
@@ -60,13 +60,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def former(title: str) -> str:
-    """Give a section of the page as it is."""
+    """Return a section of the current page."""
     page = (FOLDER / "results.md").read_text(encoding="utf-8")
     return f"## {title}\n" + page.split(f"## {title}\n")[1].split("\n## ")[0].rstrip() + "\n"
 
 
 def introduction() -> str:
-    """Say under which conditions the times were taken."""
+    """Return the paragraph about the conditions of the measurements."""
     versions = ", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES)
     return f"""\
 Written by `python benchmarks/run.py`: seconds of processor time, one thread, both sides of a line measured in

@@ -1,7 +1,7 @@
-"""Our transformer against the libraries' with the same weights, and heads together against one by one.
+"""Our transformer against the libraries' with the same weights, and all heads at once against one by one.
 
-The peak of memory is what PyTorch's allocator holds at most in a training step, beyond the weights and what
-the optimizer keeps between steps. Compiled speed is measured where a C++ compiler is found.
+Peak memory is the maximum of PyTorch's allocator in a training step, beyond the weights and the optimizer's
+state. Compiled speed is measured if there is a C++ compiler.
 """
 
 import copy
@@ -236,7 +236,7 @@ def batch(vocab_size: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def peak_megabytes(step: Callable[[], None]) -> float:
-    """Measure the most memory that tensors take during a step, beyond what was there before it."""
+    """Measure the peak memory of tensors during a step, beyond the memory before it."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         step()
     with tempfile.TemporaryDirectory() as folder:

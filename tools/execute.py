@@ -2,8 +2,8 @@
 
     notebooks/*.ipynb --stage--> build/running --nbmake--> build/executed
 
-Beside each executed notebook lies its record: the key of its inputs (see `inputs`), and what the run took. A
-notebook whose record has today's key is not executed; if its prose has changed, the executed copy gets it.
+Each executed notebook has a record: the key of its inputs (see `inputs`), and the time and memory of the run.
+A notebook whose key has not changed is not executed; if its prose has changed, the executed copy is updated.
 """
 
 import json
@@ -28,12 +28,12 @@ from paths import EXECUTED, ROOT, WORK, notebooks
 CELL_TIMEOUT = 600  # seconds
 FULL_CELL_TIMEOUT = 4 * 60 * 60  # seconds; with full resources a cell may train a large model on a processor
 HEARTBEAT = 20  # seconds without news, after which a line says what is still running
-LOOK = 0.3  # seconds between two looks at what is running
-STARTS = 3  # times that a kernel may try to start
-ROOM = 3 << 30  # bytes of memory for each notebook that runs beside another
+LOOK = 0.3  # seconds between polls of what is running
+STARTS = 3  # attempts to start a kernel
+ROOM = 3 << 30  # bytes of memory for each notebook that runs in parallel
 KERNEL_STARTUP = ROOT / "tools" / "kernel_startup"
 STEP_PROGRAM = ROOT / "tools" / "training_step.py"
-# glibc keeps the memory of large tensors, too, and does not take it anew from the system for each.
+# Make glibc reuse the memory of large tensors instead of returning it to the system.
 ALLOCATION = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 HARVEST = "from chapters_src.data import docstrings, summaries; summaries.load(); docstrings.load()"
 
@@ -43,15 +43,15 @@ class NotebookFailed(Exception):
 
 
 class UnknownNotebook(ValueError):
-    """There is no notebook with the name that was asked for."""
+    """No notebook has the requested name."""
 
 
 def record(notebook: Path, folder: Path = EXECUTED) -> dict | None:
-    """What is known of the last execution without an error; None if there was none.
+    """Return the record of the last successful execution, or None.
 
-    It has "key", "seconds" (on the clock), "processor_seconds" (of all cores), "step_seconds" (of a training
-    step then, see `training_step`), "memory" (bytes, the most of one process) and "network" (other hosts that
-    it asked for).
+    It has "key", "seconds" (wall-clock), "processor_seconds" (of all cores), "step_seconds" (of a training
+    step at that time, see `training_step`), "memory" (bytes, peak of one process) and "network" (other hosts
+    that it tried to reach).
     """
     try:
         return json.loads((folder / f"{notebook.stem}.json").read_text(encoding="utf-8"))
@@ -65,17 +65,17 @@ def execute_changed(
     """Execute every notebook whose key differs from that of its executed copy in `folder`.
 
     Args:
-        requirements: the pins in use, a part of the key.
-        folder: where executed notebooks go; a notebook arrives there only if it ran without an error.
-        only: beginnings of names, such as "05": execute no others.
+        requirements: the pins in use, part of the key.
+        folder: where executed notebooks go, if they ran without an error.
+        only: prefixes of names, such as "05": execute no others.
         say: where progress goes.
 
     Returns:
         The names of the notebooks that were executed.
 
     Raises:
-        UnknownNotebook: there is none with one of the beginnings.
-        NotebookFailed: if any raised an error. The others are finished and kept first.
+        UnknownNotebook: no notebook has one of the prefixes.
+        NotebookFailed: a notebook raised an error. The others are finished and kept first.
     """
     selected = chosen(only)
     folder.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def chosen(only: Collection[str] = ()) -> list[Path]:
     """Return the notebooks whose names begin with one of `only`, or all if it is empty.
 
     Raises:
-        UnknownNotebook: there is none with one of the beginnings.
+        UnknownNotebook: no notebook has one of the prefixes.
     """
     everything = notebooks()
     for beginning in only:
@@ -116,7 +116,7 @@ def chosen(only: Collection[str] = ()) -> list[Path]:
 
 
 def is_current(notebook: Path, requirements: Path, folder: Path = EXECUTED) -> bool:
-    """Whether the executed copy in a folder is of today's code, data, versions and choices."""
+    """Return whether the executed copy in a folder has the current code, data, versions and choices."""
     return _has_key(notebook, inputs.key(notebook, requirements), folder)
 
 
@@ -125,7 +125,7 @@ def _has_key(notebook: Path, key: str, folder: Path) -> bool:
 
 
 def _refresh_prose(notebook: Path, executed: Path) -> None:
-    """Give an executed copy everything of its notebook but outputs: prose, captions, tags."""
+    """Update an executed copy from its notebook, except for outputs: prose, captions, tags."""
     new, old = nbformat.read(notebook, 4), nbformat.read(executed, 4)
     code = [[cell for cell in book.cells if cell.cell_type == "code"] for book in (new, old)]
     for cell, ran in zip(*code, strict=True):
@@ -139,9 +139,9 @@ def _refresh_prose(notebook: Path, executed: Path) -> None:
 
 
 def _harvest_once(chosen: Iterable[Path], say: Callable) -> None:
-    """Read the docstrings of the installed packages into the cache, if a notebook is going to.
+    """Read the docstrings of the installed packages into the cache, if a notebook needs them.
 
-    That takes a minute or two, once for each computer, and would count for whichever notebook comes first.
+    This takes a minute or two, once per computer, and would count for whichever notebook comes first.
     """
     if any(re.search(r"\b(docstrings|summaries)\.load\(", n.read_text(encoding="utf-8")) for n in chosen):
         began = time.monotonic()
@@ -150,13 +150,13 @@ def _harvest_once(chosen: Iterable[Path], say: Callable) -> None:
 
 
 def num_threads(notebook: Path) -> int:
-    """How many threads a notebook asks for in its call of `setup`."""
+    """Return the number of threads that a notebook requests in `setup`."""
     asked = re.search(r"device, SEED = setup\([^)]*threads=(\d+)", notebook.read_text(encoding="utf-8"))
     return int(asked[1]) if asked else 1
 
 
 def num_cores() -> int:
-    """How many cores may be used here, and have enough memory for a notebook each."""
+    """Return the number of usable cores, each with enough memory for a notebook."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, min(allowed, psutil.virtual_memory().total // ROOM))
 
@@ -167,7 +167,7 @@ class Run:
 
     notebook: Path
     key: str
-    folder: Path  # where it goes if all goes well
+    folder: Path  # where it goes on success
     step_seconds: float
     use: measure_run.Use = field(default_factory=measure_run.Use)
     process: subprocess.Popen | None = None
@@ -182,11 +182,11 @@ class Run:
 
     @property
     def network(self) -> Path:
-        """Where it is written which other hosts were asked for."""
+        """The log of other hosts that the run tried to reach."""
         return self.work.with_suffix(".network")
 
     def start(self) -> None:
-        """Start nbmake on a copy, apart from the terminal, so that Ctrl-C reaches this process only."""
+        """Start nbmake on a copy, detached from the terminal, so that Ctrl-C reaches this process only."""
         self.work.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(self.notebook, self.work)
         self.network.unlink(missing_ok=True)
@@ -194,7 +194,7 @@ class Run:
         command = [sys.executable, "-m", "pytest", "--nbmake", "--overwrite"]
         command += [f"--nbmake-timeout={FULL_CELL_TIMEOUT if full else CELL_TIMEOUT}"]
         command += ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--color=no"]
-        settings = self.work.parent / "pytest.ini"  # not those of the book's own tests
+        settings = self.work.parent / "pytest.ini"  # not the settings of the book's own tests
         settings.write_text("[pytest]\n", encoding="utf-8")
         command += [f"--rootdir={self.work.parent}", "-c", str(settings), str(self.work)]
         variables = _environment() | ALLOCATION | ({} if full else {"BOOK_NETWORK_LOG": str(self.network)})
@@ -206,29 +206,29 @@ class Run:
         )
 
     def is_over(self) -> bool:
-        """Look at what it takes; whether it has ended."""
+        """Sample its resources, and return whether it has ended."""
         self.use.look(self.process.pid)
         return self.process.poll() is not None
 
     def seconds(self) -> float:
-        """Since the start, on the clock."""
+        """Return the wall-clock time since the start."""
         return time.monotonic() - self.started
 
     def said(self) -> str:
-        """What nbmake has reported."""
+        """Return nbmake's report so far."""
         self.report.seek(0)
         return self.report.read()
 
     def lost_its_port(self) -> bool:
-        """Whether it ended before its first cell because another process took the kernel's port.
+        """Return whether it ended before its first cell because another process took the kernel's port.
 
-        Jupyter picks free ports before the kernel opens them; in between, anybody may take one.
+        Jupyter picks free ports before the kernel opens them; another process may take one in between.
         """
         failed = self.process.returncode != 0 and self.starts < STARTS
         return failed and all(sign in self.said() for sign in ("before replying", "Address already in use"))
 
     def finish(self) -> str:
-        """Keep what came out of it, with its record; returns nbmake's report where it failed."""
+        """Keep the result with its record; return nbmake's report on failure."""
         said = self.said()
         self.report.close()
         if self.process.returncode != 0:
@@ -243,7 +243,7 @@ class Run:
         return ""
 
     def as_record(self) -> dict:
-        """What `record` tells later."""
+        """Return what `record` reads later."""
         asked = self.network.read_text(encoding="utf-8").split() if self.network.exists() else []
         return {
             "key": self.key,
@@ -255,7 +255,7 @@ class Run:
         }
 
     def stop(self) -> None:
-        """End it and all that it started."""
+        """End it and its child processes."""
         if self.process is not None:  # else it was about to start
             measure_run.end(self.process.pid)
             self.process.wait()
@@ -264,7 +264,7 @@ class Run:
 
 
 def _run_all(waiting: list[Run], say: Callable) -> list[str]:
-    """Run notebooks side by side, one thread a core, in their order; the reports of those that failed."""
+    """Run notebooks in parallel, one thread per core, in order; return the reports of failures."""
     cores, running, failures = num_cores(), [], []
     start = said = time.monotonic()
     try:
@@ -298,13 +298,13 @@ def _run_all(waiting: list[Run], say: Callable) -> list[str]:
 
 
 def _expected_seconds(notebook: Path, folder: Path) -> float:
-    """How long a notebook took the last time; where nobody knows, threads and length of the file tell."""
+    """Return the last running time of a notebook, else an estimate from its threads and file size."""
     known = record(notebook, folder) or record(notebook) or {}
     return known.get("seconds", num_threads(notebook) * notebook.stat().st_size / 1000)
 
 
 def _step_seconds() -> float:
-    """The time of a training step on this computer, now."""
+    """Measure the time of a training step on this computer."""
     run = subprocess.run(
         [sys.executable, str(STEP_PROGRAM)],
         env=_environment() | {"BOOK_RESOURCES": "embedded", "HF_HUB_OFFLINE": "1"},
@@ -324,7 +324,7 @@ def _group_of_its_own() -> dict:
 
 
 def text_outputs(executed: Path) -> list[list[str]]:
-    """The text that each code cell printed or returned, cells with the tag `timing` left out."""
+    """Return the text that each code cell printed or returned, without cells tagged `timing`."""
     return [
         texts_of(cell)
         for cell in nbformat.read(executed, 4).cells
@@ -333,10 +333,10 @@ def text_outputs(executed: Path) -> list[list[str]]:
 
 
 def texts_of(cell: nbformat.NotebookNode) -> list[str]:
-    """The text that a code cell printed or returned.
+    """Return the text that a code cell printed or returned.
 
-    What it printed is one text, in however many parts the kernel sent it. BertViz draws a new random
-    identifier for each view; it is made the same everywhere.
+    Printed output is one text, however many parts the kernel sent. BertViz's random identifiers are replaced
+    by a fixed one.
     """
     printed = "".join(output["text"] for output in cell.outputs if output["output_type"] == "stream")
     texts = [text for output in cell.outputs for text in _texts(output)]
@@ -354,9 +354,9 @@ def _normal(text: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The package from this tree, no progress bars on the page, and kernels of this environment only."""
+    """Return variables for the package from this tree, no progress bars, and this environment's kernels."""
     full = os.environ.get("BOOK_RESOURCES") == "full"
-    # A proxy on this computer would be a way to others.
+    # A local proxy would reach other hosts.
     inherited = {k: v for k, v in os.environ.items() if full or not k.lower().endswith("_proxy")}
     return {
         **inherited,

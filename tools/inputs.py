@@ -1,8 +1,8 @@
-"""What a notebook depends on, and the hash that decides whether it is executed again.
+"""The inputs of a notebook, and the hash that decides whether it is executed again.
 
-It depends on its own code (not on its prose), on the modules of the helper package that it imports, directly
-or through others, with their data files, on the pinned versions, on Python and the build of PyTorch, and on
-the chosen resources, device and seed.
+A notebook depends on its own code (not on its prose), on the modules of the helper package that it imports,
+directly or through others, with their data files, on the pinned versions, on Python and the build of PyTorch,
+and on the chosen resources, device and seed.
 """
 
 import ast
@@ -23,11 +23,11 @@ from paths import PACKAGE
 VARIABLES = ("BOOK_RESOURCES", "BOOK_DEVICE", "BOOK_SEED")  # of the environment, each part of the key
 DEFAULTS = ("embedded", "cpu", "0")
 CHECK = re.compile(r'\bcheck\(\s*"(\d+)\.\d+"')  # of an exercise, in a notebook
-KNOWS_ALL_DATA = "resources.py"  # names every data set and model: mentioning one there is no use of it
+KNOWS_ALL_DATA = "resources.py"  # names every data set and model, so a name there is not a use
 
 
 def key(notebook: Path, requirements: Path, package: Path = PACKAGE) -> str:
-    """The hash of everything that a notebook depends on.
+    """Return the hash of everything that a notebook depends on.
 
     Args:
         notebook: the committed notebook.
@@ -45,17 +45,17 @@ def key(notebook: Path, requirements: Path, package: Path = PACKAGE) -> str:
 
 
 def program(notebook: Path) -> list[str]:
-    """The source of each code cell: what is executed of a notebook."""
+    """Return the source of each code cell."""
     return [cell.source for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 digest of a file's content."""
+    """Return the SHA-256 digest of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def visible_files(folder: Path) -> Iterator[Path]:
-    """Every file below a folder, in order, but for what a system or Python leaves there."""
+    """Yield every file in a folder and its subfolders, in order, except hidden files and caches."""
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
         if path.is_file() and "__pycache__" not in parts and not any(p.startswith(".") for p in parts):
@@ -63,10 +63,10 @@ def visible_files(folder: Path) -> Iterator[Path]:
 
 
 def closure(notebook: Path, package: Path = PACKAGE) -> list[Path]:
-    """The files of the helper package on which a notebook depends.
+    """Return the files of the helper package on which a notebook depends.
 
     Args:
-        notebook: a notebook; lines that IPython alone understands are passed over.
+        notebook: a notebook; IPython magics are skipped.
         package: the folder of the helper package.
 
     Returns:
@@ -91,11 +91,11 @@ def closure(notebook: Path, package: Path = PACKAGE) -> list[Path]:
 
 
 def imported(text: str, module: Path | None, package: Path) -> Iterator[Path]:
-    """The files of the package that a piece of code imports.
+    """Yield the files of the package that a piece of code imports.
 
     Args:
         text: Python.
-        module: the file it stands in, for imports relative to it; None for a notebook.
+        module: its file, for relative imports; None for a notebook.
         package: the folder of the helper package.
     """
     for node in ast.walk(ast.parse(text)):
@@ -116,7 +116,7 @@ def _knows_all(module: Path | None) -> bool:
 
 
 def _files(names: Iterable[str], package: Path) -> Iterator[Path]:
-    """The modules behind dotted names, each with the packages that it lies in."""
+    """Yield the modules behind dotted names, each with its parent packages."""
     for name in names:
         first, *parts = name.split(".")
         if first != package.name:
@@ -127,6 +127,6 @@ def _files(names: Iterable[str], package: Path) -> Iterator[Path]:
 
 
 def _name(path: Path, package: Path) -> str:
-    """What a data file belongs to: `data/emotions/train.csv` and `data/emotions.md` to "emotions"."""
+    """Return the owner of a data file: "emotions" for `data/emotions/train.csv` and `data/emotions.md`."""
     parts = path.relative_to(package).parts
     return Path(parts[min(1, len(parts) - 1)]).stem.replace("-", "_")

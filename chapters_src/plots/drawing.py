@@ -119,7 +119,7 @@ class Diagram:
         self.arrows.append(Arrow(kind, tuple(corners)))
 
     def svg(self) -> str:
-        """Give the drawing as an SVG element, as wide as the page lets it be."""
+        """Return the drawing as an SVG element, as wide as the page allows."""
         name, size = html.escape(self.title), f"{self.width:g} {self.height:g}"
         frames_first = sorted(self.boxes, key=lambda box: box.kind != "frame")
         parts = [*map(_draw_box, frames_first), *map(_draw_arrow, self.arrows)]

@@ -116,7 +116,9 @@ def write_vectors(path: str | os.PathLike[str], vectors: WordVectors, header: bo
 
 def _open(path: Path, mode: Literal["rb", "wb"]) -> IO[bytes] | gzip.GzipFile:
     """Open a file of bytes, compressed or not."""
-    return gzip.GzipFile(path, mode) if path.suffix == ".gz" else path.open(mode)
+    if path.suffix == ".gz":
+        return gzip.GzipFile(path, mode)
+    return path.open("rb") if mode == "rb" else path.open("wb")
 
 
 def _numbered(path: Path, lines: Iterable[bytes]) -> Iterator[bytes]:

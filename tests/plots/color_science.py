@@ -37,7 +37,7 @@ PAGES = {
 
 
 def rgb(color):
-    """Give red, green and blue from 0 to 1, as displayed."""
+    """Return red, green and blue from 0 to 1, as displayed."""
     return np.array(matplotlib.colors.to_rgb(color))
 
 
@@ -46,13 +46,13 @@ def linear(shown):
 
 
 def contrast(a, b):
-    """Give the contrast ratio of WCAG 2.1, https://www.w3.org/TR/WCAG21/#dfn-contrast-ratio."""
+    """Return the contrast ratio of WCAG 2.1, https://www.w3.org/TR/WCAG21/#dfn-contrast-ratio."""
     dark, light = sorted(float(TO_XYZ[1] @ linear(color)) for color in (a, b))
     return (light + 0.05) / (dark + 0.05)
 
 
 def lab(light):
-    """Give CIELAB of linear RGB under D65."""
+    """Return CIELAB of linear RGB under D65."""
     ratio = TO_XYZ @ np.clip(light, 0, 1) / (0.95047, 1, 1.08883)
     x, y, z = np.where(ratio > 216 / 24389, np.cbrt(ratio), (24389 / 27 * ratio + 16) / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])

@@ -1,8 +1,8 @@
-"""What Python imports at its start in a notebook that is executed: it keeps the notebook on this computer.
+"""Keep an executed notebook off the network: Python imports this module at startup.
 
-The book promises that embedded resources need no network. Here that is enforced: what would leave this
-computer fails as it does without a network, and is written down. What reaches a socket past Python's own
-`socket` module, as compiled code can, is not seen.
+The book promises that embedded resources need no network. This enforces it: connections to other hosts fail
+as they do without a network, and are logged. Compiled code that bypasses Python's `socket` module is not
+seen.
 """
 
 import errno
@@ -17,7 +17,7 @@ ADDRESSED = ("socket.connect", "socket.sendto", "socket.sendmsg")  # their secon
 
 
 def refuse_other_hosts(event: str, arguments: tuple) -> None:
-    """An audit hook: raise an error before anything is sent to another host."""
+    """Raise an error before anything is sent to another host (an audit hook)."""
     if event in NAMED:
         host = arguments[0]
     elif event in ADDRESSED and isinstance(arguments[1], tuple):  # else a socket of the file system
@@ -34,7 +34,7 @@ def refuse_other_hosts(event: str, arguments: tuple) -> None:
 
 
 def is_here(host: str | None) -> bool:
-    """Whether a host's name or address is one of this computer."""
+    """Return whether a host's name or address belongs to this computer."""
     if host in (None, "", "localhost", "0.0.0.0", "::", socket.gethostname()):
         return True
     try:

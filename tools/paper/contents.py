@@ -1,4 +1,4 @@
-"""What the book is in one piece: the pages of `_toc.yml` without the listings, opened in a browser."""
+"""The contents of the printed book: the pages of `_toc.yml` without listings, opened in a browser."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,19 +24,19 @@ READY = """async () => {
 
 
 class NoBrowser(Exception):
-    """There is nothing to print with."""
+    """No browser is installed."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some pages of the book that follow each other."""
+    """A part of the book: consecutive pages."""
 
     caption: str  # empty for the first page
     pages: tuple[str, ...]  # such as "notebooks/03_tokenization"
 
 
 def parts() -> list[Part]:
-    """The parts of the book; what lies below another page, the listings, is left out."""
+    """Return the parts of the book, without subpages (the listings)."""
     listed = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     found = [Part("", (listed["root"],))]
     for part in listed["parts"]:
@@ -47,16 +47,16 @@ def parts() -> list[Part]:
 
 
 def address_of(page: str) -> str:
-    """Where a page of the site lies on this computer, as an address."""
+    """Return the file address of a page of the site."""
     return (HTML / f"{page}.html").resolve().as_uri()
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """The system's browser, without a window.
+    """Start the system's browser without a window.
 
     Raises:
-        NoBrowser: there is none.
+        NoBrowser: no browser is installed.
     """
     program = find_browser()
     if program is None:
@@ -71,12 +71,12 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def opened(running: Browser, address: str, **options: object) -> Iterator[Page]:
-    """A page with its formulas, fonts, pictures and views in place. Nothing is asked of another host.
+    """Open a page and wait for its formulas, fonts, pictures and views, without contacting other hosts.
 
     Args:
         running: a browser.
-        address: of a file.
-        options: of the browser's context.
+        address: the address of a file.
+        options: options of the browser's context.
     """
     context = running.new_context(reduced_motion="reduce", color_scheme="light", **options)
     context.set_default_timeout(PATIENCE)

@@ -1,8 +1,7 @@
-"""The book as an EPUB: each page of the site made plain in the browser (`epub_page.js`), and packed.
+"""The book as an EPUB: each page of the site is simplified in the browser (`epub_page.js`) and packed.
 
-What a page shows after its scripts ran is what the reader of an EPUB gets, without scripts: formulas as
-MathML, attention views and the next-token view as pictures, folds as on paper. The package follows
-EPUB 3.3, https://www.w3.org/TR/epub-33/.
+The EPUB shows what a page shows after its scripts ran, without scripts: formulas as MathML, attention views
+and the next-token view as pictures, folds as on paper. The package follows EPUB 3.3, https://www.w3.org/TR/epub-33/.
 """
 
 import datetime
@@ -27,7 +26,7 @@ from paths import HTML, ROOT
 WIDTH = 700  # CSS pixels of the text, when views are drawn
 VIEWS = '[id^="bertviz-"], .next-token-view .ntv-body'
 MAKE_PLAIN = (ROOT / "tools" / "paper" / "epub_page.js").read_text(encoding="utf-8")
-# Pictures take the place of views. Each view gets a number, and is told in words.
+# Pictures replace views. Each view gets a number and a description.
 NUMBER_VIEWS = """views => [...document.querySelectorAll(views)].map((view, number) => {
   view.dataset.still = number;
   const rows = [...view.querySelectorAll(".ntv-row")].map((row) =>
@@ -43,7 +42,7 @@ CONTAINER = """<?xml version="1.0" encoding="UTF-8"?>
 
 @dataclass
 class File:
-    """A file of the package, as its list of contents names it."""
+    """A file of the package, with its manifest entry."""
 
     name: str
     content: bytes
@@ -51,7 +50,7 @@ class File:
 
     @property
     def media_type(self) -> str:
-        """What kind of file it is."""
+        """The media type of the file."""
         known = {".xhtml": "application/xhtml+xml", ".svg": "image/svg+xml", ".css": "text/css"}
         suffix = Path(self.name).suffix
         return known.get(suffix) or mimetypes.guess_type(self.name)[0]
@@ -59,7 +58,7 @@ class File:
 
 @dataclass
 class Chapter:
-    """A page of the site in the book."""
+    """A page of the site as a chapter of the book."""
 
     file: File
     title: str
@@ -67,15 +66,15 @@ class Chapter:
 
 
 def make_epub(target: Path, book: list[Part], say: Callable = print) -> None:
-    """Make the book one EPUB, which is there when it is whole.
+    """Write the book as one EPUB, atomically.
 
     Args:
         target: the file.
-        book: its parts, as `contents.parts` gives them.
-        say: where it is told what is being made.
+        book: the parts returned by `contents.parts`.
+        say: where progress goes.
 
     Raises:
-        contents.NoBrowser: there is nothing to draw views with.
+        contents.NoBrowser: there is no browser to draw views with.
     """
     kept = {contents.address_of(name): _file_name(name) for part in book for name in part.pages}
     pictures: dict[str, File] = {}
@@ -97,7 +96,7 @@ def make_epub(target: Path, book: list[Part], say: Callable = print) -> None:
 
 
 def _chapter(running: Browser, name: str, kept: dict[str, str], pictures: dict[str, File]) -> Chapter:
-    """One page of the site as a file of the book; its pictures are added to the others."""
+    """Convert one page of the site to a file of the book, and add its pictures to `pictures`."""
     own = contents.address_of(name)
     size = {"width": WIDTH, "height": 1000}
     with contents.opened(running, own, viewport=size, device_scale_factor=2) as page:
@@ -121,7 +120,7 @@ def _chapter(running: Browser, name: str, kept: dict[str, str], pictures: dict[s
 
 
 def _stills(page: Page, name: str) -> Iterator[tuple[File, str]]:
-    """Pictures of the views of a page, as they open, and what they show in words."""
+    """Yield pictures of the views of a page in their initial state, with descriptions."""
     for number, alt in enumerate(page.evaluate(NUMBER_VIEWS, VIEWS)):
         view = page.locator(f'[data-still="{number}"]')
         yield File(f"images/{name}-view-{number}.png", view.screenshot(animations="disabled")), alt
@@ -149,7 +148,7 @@ def _page(title: str, body: str) -> bytes:
 
 
 def _navigation(made: list[tuple[str, list[Chapter]]]) -> bytes:
-    """The table of contents, for readers and for the programs they read with."""
+    """Return the table of contents, for readers and reading systems."""
 
     def entry(link: str, title: str, below: str = "") -> str:
         return f'<li><a href="{link}">{html.escape(title)}</a>{below}</li>'
@@ -167,14 +166,14 @@ def _navigation(made: list[tuple[str, list[Chapter]]]) -> bytes:
 
 
 def _style() -> str:
-    """Our own style, and the colors of code from the site."""
+    """Return our style sheet, with the code colors of the site."""
     code = (HTML / "_static" / "pygments.css").read_text(encoding="utf-8")
     own = (ROOT / "tools" / "paper" / "epub.css").read_text(encoding="utf-8")
     return own + "\n".join(COLORS.findall(code)) + "\n"
 
 
 def _pack(target: Path, documents: list[File], others: list[File]) -> None:
-    """Write the package: first, uncompressed, what kind of file it is."""
+    """Write the package; the first entry, uncompressed, is the media type."""
     partial = target.with_name(target.name + ".partial")
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as package:
@@ -187,7 +186,7 @@ def _pack(target: Path, documents: list[File], others: list[File]) -> None:
 
 
 def _package(documents: list[File], others: list[File]) -> str:
-    """The package document: what the book is, its files, and the order in which they are read."""
+    """Return the package document: metadata, files and reading order."""
     identifier = uuid.uuid5(uuid.NAMESPACE_URL, "@".join(address()))
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     about = {

@@ -1,8 +1,8 @@
-"""The book as one PDF: each page of the site printed by the browser, and all of them put together.
+"""The book as one PDF: the browser prints each page of the site, and the results are merged.
 
-A printed page is the site's own, with `book/_static/print.css` and `print.js`. Here is what makes a book of
-them: a cover, a table of contents, page numbers that go on, bookmarks, links from chapter to chapter, and the
-tags that tell a screen reader what is a heading, a table or a picture.
+A printed page is the site's own, with `book/_static/print.css` and `print.js`. This module adds a cover, a
+table of contents, continuous page numbers, bookmarks, links between chapters, and the tags that tell screen
+readers what is a heading, a table or a picture.
 """
 
 import html
@@ -75,15 +75,15 @@ class Printed:
 
 
 def make_pdf(target: Path, book: list[Part], say: Callable = print) -> None:
-    """Print the book into one file, which is there when it is whole.
+    """Print the book into one file, atomically.
 
     Args:
         target: the file.
-        book: its parts, as `contents.parts` gives them.
-        say: where it is told what is printed.
+        book: the parts returned by `contents.parts`.
+        say: where progress goes.
 
     Raises:
-        contents.NoBrowser: there is nothing to print with.
+        contents.NoBrowser: there is no browser to print with.
     """
     with tempfile.TemporaryDirectory() as folder, contents.browser() as running:
         printed, rows = _print_all(running, Path(folder), book, say)
@@ -97,7 +97,7 @@ def make_pdf(target: Path, book: list[Part], say: Callable = print) -> None:
 def _print_all(
     running: Browser, folder: Path, book: list[Part], say: Callable
 ) -> tuple[list[Printed], list[Row]]:
-    """Print every page of the book, its numbers after those of the page before."""
+    """Print every page of the book, with continuous page numbers."""
     printed: list[Printed] = []
     rows: list[Row] = []
     kept = [name for part in book for name in part.pages]
@@ -125,10 +125,10 @@ def print_page(
         name: the page, such as "notebooks/03_tokenization".
         target: the file.
         kept: the pages that links may lead to; other links into the site become plain text.
-        number: of its first sheet.
+        number: the number of its first sheet.
 
     Returns:
-        Its headings, in their order.
+        Its headings, in order.
     """
     with contents.opened(running, contents.address_of(name)) as page:
         known = [contents.address_of(other) for other in kept]
@@ -138,10 +138,10 @@ def print_page(
 
 
 def _headings(printed: Printed, titles: list[str]) -> list[Row]:
-    """The places of the headings, from the bookmarks that the browser made.
+    """Return the positions of the headings, from the browser's bookmarks.
 
-    Where a heading was moved to the next sheet, the browser's bookmark has its words twice: so the words are
-    those of the page.
+    If a heading was moved to the next sheet, the browser's bookmark repeats its words, so the words come from
+    the page.
     """
 
     def walk(items: list, level: int) -> Iterator[tuple[int, Any]]:
@@ -156,7 +156,7 @@ def _headings(printed: Printed, titles: list[str]) -> list[Row]:
 
 
 def cover(more: str = "") -> str:
-    """The cover as a page for the browser; more of its text may follow."""
+    """Return the cover as HTML, optionally with more content."""
     logo = (ROOT / "book" / "_static" / "logo.svg").read_text(encoding="utf-8")
     lines = (f"Version {address()[1].removeprefix('v')}", AUTHOR, LICENSE)
     told = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
@@ -168,7 +168,7 @@ def cover(more: str = "") -> str:
 
 
 def _contents(rows: list[Row]) -> str:
-    """The table of contents, as HTML."""
+    """Return the table of contents as HTML."""
     kinds = ["part", "chapter", "section"]
     lines = []
     for place, row in enumerate(rows):
@@ -182,7 +182,7 @@ def _contents(rows: list[Row]) -> str:
 
 
 def _put_together(front: PdfReader, printed: list[Printed], rows: list[Row], target: Path) -> None:
-    """Join the printed pages, with links, bookmarks, labels of pages and tags for screen readers."""
+    """Merge the printed pages, with links, bookmarks, page labels and tags for screen readers."""
     writer = PdfWriter()
     tags = _Tags(writer)
     start = len(front.pages)
@@ -224,7 +224,7 @@ def _links(pages: Iterable[Any]) -> Iterator[DictionaryObject]:
 
 
 def _name_own_links(pdf: PdfReader, own: str) -> None:
-    """Links of a printed page to itself get an address, as those to other pages have."""
+    """Give a printed page's links to itself an address, like links to other pages."""
     for link in _links(pdf.pages):
         if "/Dest" in link:
             name = unquote(str(link.pop("/Dest")).lstrip("/"))
@@ -236,7 +236,7 @@ def _name_own_links(pdf: PdfReader, own: str) -> None:
 
 
 def _lead_links(writer: PdfWriter, places: dict[str, tuple[int, float]]) -> None:
-    """Links to addresses inside the book lead to its pages."""
+    """Turn links to addresses in the book into links to its pages."""
     for link in _links(writer.pages):
         uri = str(link.get("/A", {}).get("/URI", ""))
         if not uri.startswith(("file:", ROW)):
@@ -256,7 +256,7 @@ def _upper_left(top: float) -> list:
 
 
 def _add_bookmarks(writer: PdfWriter, rows: list[Row], start: int) -> None:
-    """Bookmarks: parts, chapters in them, sections in these; what is before the first part stands alone."""
+    """Add bookmarks: parts, chapters, sections; pages before the first part are at the top level."""
     above: dict[int, IndirectObject] = {}
     for row in rows:
         parent = next((above[level] for level in range(row.level - 1, -1, -1) if level in above), None)
@@ -272,7 +272,7 @@ def _add_bookmarks(writer: PdfWriter, rows: list[Row], start: int) -> None:
 
 
 class _Tags:
-    """The structure of the parts of a PDF, joined: pypdf takes over their pages and leaves this behind."""
+    """The merged structure trees of PDFs: pypdf merges their pages without these."""
 
     def __init__(self, writer: PdfWriter):
         self.writer = writer
@@ -297,7 +297,7 @@ class _Tags:
         return self.writer._add_object(made)
 
     def add(self, pdf: PdfReader) -> None:
-        """Take over the structure of a PDF whose pages were appended just now."""
+        """Add the structure of a PDF whose pages were just appended."""
         copy = pdf.trailer["/Root"]["/StructTreeRoot"].clone(self.writer)
         for child in _as_list(copy["/K"]):
             child.get_object()[NameObject("/P")] = self.document
@@ -322,7 +322,7 @@ def _as_list(value: Any) -> list:
 
 
 def _forget_names(element: Any) -> None:
-    """Take away the names of a table's headings: two chapters use the same. Their direction says as much."""
+    """Remove the ids of table headings, which chapters reuse. Their scope says the same."""
     waiting = [element]
     while waiting:
         entry = waiting.pop().get_object()
@@ -336,7 +336,7 @@ def _forget_names(element: Any) -> None:
 
 
 def _numbers(tree: Any) -> Iterator[tuple[int, Any]]:
-    """The entries of a number tree, in order."""
+    """Yield the entries of a number tree, in order."""
     tree = tree.get_object()
     entries = tree.get("/Nums", [])
     yield from zip((int(key) for key in entries[::2]), entries[1::2], strict=True)

@@ -1,7 +1,7 @@
-"""Links back: from the glossary and the references to the chapters, from the chapters to the references.
+"""Back links: from the glossary and the references to the chapters, from the chapters to the references.
 
-The links that authors write lead from a chapter to a term or to a paper. The ways back are found from these,
-so nobody has to keep them up: a term gets the chapters that link to it, a paper those that link to the paper.
+Authors write links from a chapter to a term or a paper. The build adds the opposite links: each term and each
+paper gets the chapters that link to it.
 """
 
 import re
@@ -32,9 +32,9 @@ class Reference(NamedTuple):
 
 
 def glossary(text: str, uses: Mapping[str, Mapping[Path, Section]]) -> str:
-    """The glossary with, below each entry, where its term is built and which chapters link to it.
+    """Add to each glossary entry where its term is built and which chapters link to it.
 
-    An entry that does not say itself where its term is built gets the section that links to it first.
+    By default, a term is built in the section that links to it first.
 
     Args:
         text: `book/glossary.md`.
@@ -54,7 +54,7 @@ def glossary(text: str, uses: Mapping[str, Mapping[Path, Section]]) -> str:
 
 
 def references(text: str, cited: Mapping[str, Iterable[Path]]) -> str:
-    """The references with an anchor for each entry, and the chapters that link to the paper.
+    """Add to each reference an anchor and the chapters that link to the paper.
 
     Args:
         text: `book/references.md`.
@@ -69,7 +69,7 @@ def references(text: str, cited: Mapping[str, Iterable[Path]]) -> str:
 
 
 def entries(text: str) -> list[Reference]:
-    """The entries of the references; the anchor is the first author's last name and the year."""
+    """Parse the entries of the references; the anchor is the first author's last name and the year."""
     found: list[Reference] = []
     for entry in REFERENCE.finditer(text):
         first = re.split(r",| and ", entry["authors"])[0].split()[-1]
@@ -81,13 +81,13 @@ def entries(text: str) -> list[Reference]:
 
 
 def address_of(link: str) -> str:
-    """What tells a paper apart in a link to it: without the scheme, `www.`, and the form of the file."""
+    """Normalize a link to a paper: without the scheme, `www.`, and the file format."""
     plain = re.sub(r"^https?://(www\.)?", "", link.split("#")[0]).replace("arxiv.org/pdf/", "arxiv.org/abs/")
     return re.sub(r"(?<=\d)v\d+$", "", plain.rstrip("/").removesuffix(".pdf")).rstrip("/")
 
 
 def with_references(notebook: NotebookNode, known: Sequence[Reference]) -> None:
-    """Add to each entry of a notebook's further reading the way to its place in the references."""
+    """Add to each entry of a notebook's further reading a link to its place in the references."""
     anchors = {address: reference.anchor for reference in known for address in reference.addresses}
     last = notebook.cells[-1]
     if last.cell_type != "markdown" or "## Further reading" not in last.source:
@@ -100,9 +100,9 @@ def with_references(notebook: NotebookNode, known: Sequence[Reference]) -> None:
 
 
 def uses() -> tuple[dict[str, dict[Path, Section]], dict[str, list[Path]]]:
-    """Where notebooks link to each term of the glossary, and to each address outside of the book.
+    """Find where notebooks link to each term of the glossary, and to each external address.
 
-    A term has the notebooks in the order of their names, each with the section of its first link.
+    Terms map to notebooks in order, each with the section of its first link.
     """
     terms: dict[str, dict[Path, Section]] = {}
     addresses: dict[str, list[Path]] = {}
@@ -117,7 +117,7 @@ def uses() -> tuple[dict[str, dict[Path, Section]], dict[str, list[Path]]]:
 
 
 def prose(path: Path) -> str:
-    """The Markdown of a notebook or page."""
+    """Return the Markdown of a notebook or page."""
     if path.suffix != ".ipynb":
         return path.read_text(encoding="utf-8")
     cells = nbformat.read(path, 4).cells
@@ -125,7 +125,7 @@ def prose(path: Path) -> str:
 
 
 def write(folder: Path) -> None:
-    """Write the two pages with their links back, if they lie in `folder`."""
+    """Write the two pages with their back links, if they exist in `folder`."""
     terms, addresses = uses()
     for name, change, known in (("glossary", glossary, terms), ("references", references, addresses)):
         page = folder / f"{name}.md"
@@ -134,7 +134,7 @@ def write(folder: Path) -> None:
 
 
 def of_the_book() -> list[Reference]:
-    """The entries of this book's references; none if it has no such page."""
+    """Return the entries of this book's references, none without such a page."""
     page = ROOT / "book" / "references.md"
     return entries(page.read_text(encoding="utf-8")) if page.exists() else []
 

@@ -1,7 +1,7 @@
-"""Formulas of the rendered pages, typeset at the build: a reader's browser gets them ready, without MathJax.
+"""Typeset the formulas of the rendered pages at build time, so that browsers need no MathJax.
 
-MathJax runs once, in the Node that pip installed. Each formula is drawn with MathJax's fonts, and holds the
-same formula as MathML for screen readers. A page that has formulas links one style sheet.
+MathJax runs once, in the Node that pip installed. Each formula uses MathJax's fonts, with MathML for screen
+readers. A page with formulas links one style sheet.
 """
 
 import html
@@ -18,11 +18,11 @@ FONTS = "vendor/mathjax/output/chtml/fonts/woff-v2"  # as seen from the style sh
 
 
 class FormulaFailed(Exception):
-    """MathJax ended with an error, or did not understand a formula."""
+    """MathJax failed, or did not understand a formula."""
 
 
 def typeset_pages(site: Path, pages: dict[Path, str]) -> dict[Path, str]:
-    """Pages with their formulas typeset, and the style sheet that these need in the site.
+    """Typeset the formulas of pages, and write their style sheet into the site.
 
     Args:
         site: the folder of the site; the style sheet is written there.
@@ -47,7 +47,7 @@ def typeset_pages(site: Path, pages: dict[Path, str]) -> dict[Path, str]:
 
 
 def _read(text: str) -> tuple[str, bool]:
-    """The TeX of a formula, and whether it stands on lines of its own."""
+    """Return the TeX of a formula, and whether it is a display formula."""
     text = html.unescape(text)
     match = DELIMITED.fullmatch(text)
     if match is None:  # an environment of amsmath
@@ -74,5 +74,5 @@ def _typeset(formulas: list[tuple[str, bool]]) -> tuple[dict[tuple[str, bool], s
 
 
 def _with_source(drawn: str, tex: str) -> str:
-    """A typeset formula that carries its TeX, for whoever makes something else of the page."""
+    """Add the TeX source to a typeset formula, for tools that convert the page."""
     return drawn.replace("<mjx-container", f'<mjx-container data-tex="{html.escape(tex)}"', 1)

@@ -1,9 +1,9 @@
-"""Make the rendered pages light: each loads what it uses, and nothing else.
+"""Make the rendered pages light: each loads only what it uses.
 
-What Sphinx, the theme and the extensions put on every page is taken off where nothing asks for it.
-The theme's icon script (half a megabyte) and icon fonts give way to a few icons of our own
-(`book/_static/icons.css`). Formulas arrive typeset (`formulas.py`). Pictures load when they are near, and
-attention views are drawn when they are (`book/_static/lazy_views.js`).
+Scripts and styles that Sphinx, the theme and the extensions put on every page are removed where they are not
+needed. A few icons (`book/_static/icons.css`) replace the theme's icon script (half a megabyte) and fonts.
+Formulas are already typeset (`formulas.py`). Pictures and attention views load lazily
+(`book/_static/lazy_views.js`).
 """
 
 import re
@@ -53,7 +53,7 @@ ICON_RULE = re.compile(r"(?<=[{};/])\s*(?:\.fa[\w-]*(?:[.:][\w:-]+)*,?)+\{[^{}]*
 
 
 def make_lean(site: Path) -> None:
-    """Rewrite the pages of a rendered site, and delete the files that none of them needs."""
+    """Rewrite the pages of a rendered site, and delete unused files."""
     paths = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.relative_to(site).parts]
     pages = {path: path.read_text(encoding="utf-8") for path in paths}
     pages = formulas.typeset_pages(site, pages)
@@ -66,11 +66,11 @@ def make_lean(site: Path) -> None:
 
 
 def lean(page: str, folder: Path) -> str:
-    """A page that loads only what it uses.
+    """Return a page that loads only what it uses.
 
     Args:
-        page: the text of a page.
-        folder: where the page lies, to find its pictures.
+        page: the HTML of a page.
+        folder: the folder of the page, to find its pictures.
     """
     page = OUTPUT_SCRIPT.sub(_waiting, page)
     article = ARTICLE.search(page)
@@ -87,14 +87,14 @@ def _is_needed(asset: str, page: str) -> bool:
 
 
 def _waiting(script: re.Match) -> str:
-    """The script of an attention view as data, which `lazy_views.js` makes a script again."""
+    """Turn the script of an attention view into data, for `lazy_views.js` to run later."""
     if "bertviz" not in script[1]:
         return script[0]
     return f'<script type="text/view">{DATA_AGAIN.sub(";", script[1])}</script>'
 
 
 def _lazy(match: re.Match, folder: Path) -> str:
-    """A picture that loads when it is near, with its size, so that nothing moves when it comes."""
+    """Make a picture load lazily, with its size, so that the layout does not shift."""
     more, file = 'loading="lazy"', folder / match[2]
     if file.suffix == ".svg" and "height=" not in match[1] and file.is_file():
         size = SVG_SIZE.search(file.read_text(encoding="utf-8"))
@@ -104,7 +104,7 @@ def _lazy(match: re.Match, folder: Path) -> str:
 
 
 def without_icons(styles: str) -> str:
-    """The theme's style sheet without the icon fonts and their two thousand rules."""
+    """Remove the icon fonts and their two thousand rules from the theme's style sheet."""
     for pattern in (ICON_NOTICE, ICON_FONT, ICON_MOVEMENT):
         styles = pattern.sub("", styles)
     return ICON_RULE.sub("", styles)

@@ -1,8 +1,7 @@
 """Render the site with Jupyter Book from the executed notebooks, warnings as errors.
 
-Nothing is executed here. The sources that Jupyter Book reads are laid out in `build/site_source`: the pages
-of `book/`, the executed notebooks, a page with the source of each room of the package, and tables that only
-the build knows (versions, running times).
+Nothing is executed here. The input of Jupyter Book is assembled in `build/site_source`: the pages of `book/`,
+the executed notebooks, source pages of the package, and tables from the build (versions, running times).
 """
 
 import hashlib
@@ -28,9 +27,9 @@ from website.reading_time import exercise_minutes, minutes, total
 EXTENSION = ROOT / "tools" / "website" / "sphinx_extension"
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `python -m` form
 STAMP = BUILD / "rendered"
-# Links to files that have no page on the site, recipes and cards: there they are plain text.
+# Links to recipes and cards, which have no page on the site: plain text there.
 FILE_LINK = re.compile(r"\[([^\]]*)\]\(\.\./(?:recipes/\w+\.py|chapters_src/\w+/\w+\.md)\)")
-# Links that lead nowhere while the repository has no address: to Colab, in a paragraph of its own; others.
+# Dead links while the repository has no address: to Colab, in a separate paragraph; others.
 COLAB_PARAGRAPH = re.compile(rf"(?m)^\[[^]\n]*\]\({re.escape(address.COLAB)}OWNER/[^)\n]*\)\n+")
 DEAD_LINK = re.compile(rf"\[([^]\n]*)\]\({re.escape(address.PLACEHOLDER)}[^)\n]*\)")
 RUNNING_TIME = "**Running time**"
@@ -38,17 +37,17 @@ TIME_MARK = "[measured at every build](../book/colophon.md#running-times)"
 
 
 class RenderFailed(Exception):
-    """Jupyter Book ended with an error or a warning, which it has printed."""
+    """Jupyter Book printed an error or a warning."""
 
 
 def render(say: Callable = print) -> bool:
-    """Render the site into `build/html`, unless it is there and made from the same inputs.
+    """Render the site into `build/html`, unless it is up to date.
 
     Returns:
         Whether anything was rendered.
 
     Raises:
-        RenderFailed: on any warning or error of Jupyter Book; the former site then stays as it was.
+        RenderFailed: on any warning or error of Jupyter Book; the existing site then stays as it was.
     """
     wanted = _inputs_key()
     if STAMP.exists() and STAMP.read_text(encoding="utf-8") == wanted and (HTML / "index.html").exists():
@@ -83,7 +82,7 @@ def render(say: Callable = print) -> bool:
 
 
 def lay_out(target: Path) -> None:
-    """Lay out everything that Jupyter Book reads, in a fresh folder."""
+    """Assemble the input of Jupyter Book in a new folder."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(ROOT / "book", target / "book")
     for page in (target / "book").glob("*.md"):
@@ -106,11 +105,10 @@ def lay_out(target: Path) -> None:
 
 
 def as_on_site(text: str) -> str:
-    """A text as the site shows it.
+    """Convert a text for the site.
 
-    Links to modules of the package lead to their rendered source pages, and those to recipes and cards are
-    plain text, since these have no page. While the repository has no address,
-    links to it are plain text, and those to Colab are left out.
+    Links to modules lead to their source pages; links to recipes and cards, which have no page, become plain
+    text. While the repository has no address, links to it become plain text, and links to Colab are removed.
     """
     if not address.has_address():
         text = DEAD_LINK.sub(r"\1", COLAB_PARAGRAPH.sub("", text))
@@ -119,9 +117,9 @@ def as_on_site(text: str) -> str:
 
 
 def configuration() -> str:
-    """`_config.yml` as the site needs it.
+    """Return `_config.yml` for the site.
 
-    With an address, it says where the site is; without one, it has no buttons for Colab and the repository.
+    With an address, it has the site's URL; without one, it has no buttons for Colab and the repository.
     """
     settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     if address.has_address():
@@ -133,7 +131,7 @@ def configuration() -> str:
 
 
 def write_tables(folder: Path) -> None:
-    """The tables of the colophon: versions with licenses, and running times."""
+    """Write the tables of the colophon: versions with licenses, and running times."""
     folder.mkdir(parents=True)
     rows = [f"| {name} | {version} | {license} |" for name, version, license in _direct_dependencies()]
     table = "| package | version | license |\n|---|---|---|\n" + "\n".join(rows) + "\n"
@@ -146,7 +144,7 @@ def write_tables(folder: Path) -> None:
 
 
 def _taken(known: dict | None) -> str:
-    """Three cells of a table: what an execution took."""
+    """Return three table cells: the time and memory of an execution."""
     if known is None:
         return "not executed | | "
     memory = known["memory"] / (1 << 30)
@@ -179,7 +177,7 @@ def _title(notebook: Path) -> str:
 
 
 def _direct_dependencies() -> Iterator[tuple[str, str, str]]:
-    """Name, installed version and license of each package that pyproject.toml names for making the book."""
+    """Yield name, version and license of each package that pyproject.toml lists for building the book."""
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -193,7 +191,7 @@ def _direct_dependencies() -> Iterator[tuple[str, str, str]]:
 
 
 def _license(about: metadata.PackageMetadata) -> str:
-    """What a package declares: an SPDX expression, else a license field that is a name, else classifiers."""
+    """Return a package's license: an SPDX expression, else a license field with a name, else classifiers."""
     field = (about.get("License") or "").strip()
     classifiers = [
         c.split(" :: ")[-1] for c in about.get_all("Classifier") or [] if c.startswith("License ::")
@@ -203,7 +201,7 @@ def _license(about: metadata.PackageMetadata) -> str:
 
 
 def _inputs_key() -> str:
-    """The hash of everything that the site is made from, the tools included."""
+    """Return the hash of all inputs of the site, including the tools."""
     digest = hashlib.sha256()
     folders = (ROOT / "book", ROOT / "benchmarks", ROOT / "tools", PACKAGE, EXECUTED)
     files = [path for folder in folders for path in inputs.visible_files(folder)]

@@ -1,8 +1,7 @@
-"""The index of the site's search: every section of every page, read from the rendered pages.
+"""The search index: every section of every page, read from the rendered pages.
 
-It is written as a script, because a site that is opened as files may load scripts but not data. A reader's
-browser loads it when somebody searches (`book/_static/search.js`), together with MiniSearch, which does the
-searching.
+It is a script, because a site that is opened as files may load scripts but not data. The browser loads it on
+the first search (`book/_static/search.js`), together with MiniSearch.
 """
 
 import json
@@ -15,9 +14,9 @@ from pathlib import Path
 
 SYNONYMS = Path(__file__).with_name("synonyms.txt")
 INDEX = "_static/search_index.js"
-POINTER = re.compile(r" ?→ Chapter \d\d: [^→]*$")  # at the end of a glossary entry; no part of what it says
+POINTER = re.compile(r" ?→ Chapter \d\d: [^→]*$")  # at the end of a glossary entry, not part of it
 NOT_SEARCHED = {"search.html", "genindex.html", "index.html", "404.html"}
-# Pages that come after all others: listings, lists, and what only the build knows.
+# Pages that come last: listings, lists, and tables from the build.
 REFERENCE = re.compile(r"(source/|benchmarks/|book/(references|colophon|claims|helper_package)\.html)")
 VOID = {"br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
 SKIPPED_TAGS = {"script", "style", "svg", "button", "select", "summary", "noscript", "mjx-math"}
@@ -39,7 +38,7 @@ class Section:
 
 @dataclass
 class _Open:
-    """An element that is not closed yet, and what becomes of the text in it."""
+    """An open element, and the destination of its text."""
 
     tag: str
     into: str
@@ -48,7 +47,7 @@ class _Open:
 
 @dataclass
 class PageReader(HTMLParser):
-    """Reads the sections of one page, in their order; a section's text is without that of sections in it."""
+    """Parser for the sections of one page, in order; text of subsections is separate."""
 
     sections: list[Section] = field(default_factory=list)
     _open: list[_Open] = field(default_factory=list)
@@ -57,7 +56,7 @@ class PageReader(HTMLParser):
         super().__init__(convert_charrefs=True)
 
     def handle_starttag(self, tag, attributes):
-        """Go into an element: its classes and its tag say what its text is."""
+        """Enter an element: its classes and its tag decide what its text is."""
         if tag in VOID:
             self.handle_data(" ")
             return
@@ -85,7 +84,7 @@ class PageReader(HTMLParser):
         self._open.append(_Open(tag, into, section))
 
     def handle_endtag(self, tag):
-        """Leave an element, and whatever was left open in it."""
+        """Leave an element, and anything left open in it."""
         if tag in VOID or not any(element.tag == tag for element in self._open):
             return
         while (closed := self._open.pop()).tag != tag:
@@ -94,7 +93,7 @@ class PageReader(HTMLParser):
             self._add(closed.into, closed.section, " ")
 
     def handle_data(self, data):
-        """Note a text."""
+        """Record text."""
         if not self._open:
             return
         into, section = self._open[-1].into, self._open[-1].section
@@ -110,7 +109,7 @@ class PageReader(HTMLParser):
 
 
 def sections_of(page: str) -> list[Section]:
-    """The sections of a page, spaces tidied, and of code only its names, each once."""
+    """Return the sections of a page, with normalized spaces, and only the names of code, each once."""
     reader = PageReader()
     reader.feed(page)
     for section in reader.sections:
@@ -121,14 +120,14 @@ def sections_of(page: str) -> list[Section]:
 
 
 def names_in(code: str) -> Iterable[str]:
-    """The names in code, each once, and of `BytePair` also Byte and Pair; the search cuts at underscores."""
+    """Return the names in code, each once, plus Byte and Pair for `BytePair`; search splits at "_"."""
     names = dict.fromkeys(name for name in IDENTIFIER.findall(code) if not keyword.iskeyword(name))
     words = (WORD_IN_NAME.findall(part) for name in names for part in name.split("_"))
     return dict.fromkeys([*names, *(word for found in words if len(found) > 1 for word in found)])
 
 
 def synonyms(text: str) -> list[list[str]]:
-    """The groups of names in a table like `synonyms.txt`."""
+    """Parse groups of names, in the format of `synonyms.txt`."""
     lines = (line for line in text.splitlines() if line.strip() and line[0] != "#")
     return [[name.strip() for name in line.split("=")] for line in lines]
 

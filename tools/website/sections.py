@@ -1,4 +1,4 @@
-"""Where in a notebook something stands: the heading above each cell, and its anchor on the site."""
+"""The sections of a notebook: the heading above each cell, and its anchor on the site."""
 
 import re
 from collections.abc import Iterator
@@ -23,17 +23,17 @@ class Section(NamedTuple):
 
 
 def sections(notebook: NotebookNode) -> list[Section]:
-    """The section that each cell of a notebook ends in, in the order of the cells."""
+    """Return the section at the end of each cell of a notebook, in order."""
     return list({place: section for place, section, _ in _parts(notebook)}.values())
 
 
 def passages(notebook: NotebookNode) -> Iterator[tuple[Section, str]]:
-    """The Markdown of a notebook, cut before each heading, with its section."""
+    """Yield the Markdown of a notebook, split before each heading, with its section."""
     return ((section, text) for _, section, text in _parts(notebook) if text)
 
 
 def _parts(notebook: NotebookNode) -> Iterator[tuple[int, Section, str]]:
-    """Place of the cell, section and Markdown of each part; a code cell is one part without Markdown."""
+    """Yield cell index, section and Markdown of each part; a code cell is one part without Markdown."""
     here, known = Section("", ""), set()
     for place, cell in enumerate(notebook.cells):
         if cell.cell_type != "markdown":
@@ -52,7 +52,7 @@ def _parts(notebook: NotebookNode) -> Iterator[tuple[int, Section, str]]:
 
 
 def headings(markdown: str) -> list[tuple[int, str]]:
-    """The headings in a Markdown text: the line, counted from 0, and the title as plain text."""
+    """Return the headings of a Markdown text: the line, from 0, and the title as plain text."""
     pairs = pairwise(_MARKDOWN.parse(markdown))
     return [(token.map[0], _plain(title)) for token, title in pairs if token.type == "heading_open"]
 
@@ -62,5 +62,5 @@ def _plain(inline: Token) -> str:
 
 
 def as_markdown(text: str) -> str:
-    """Write plain text so that Markdown shows just that, in a table too."""
+    """Escape plain text for Markdown, in tables too."""
     return re.sub(r"([\\`*_{}\[\]<>#|$~&])", r"\\\1", text)

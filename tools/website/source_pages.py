@@ -1,8 +1,8 @@
-"""Pages with the source of the helper package: one for each room, with an anchor for each module and name.
+"""Source pages of the helper package: one per module or folder, with an anchor for each module and name.
 
-A room is a module or a folder of `chapters_src`. The listing of a module is cut where a public function or
-class begins, and each piece has a heading: so everything public has an anchor, an entry in the contents of
-the page, and a place in the search. Together the pieces are the module, line by line.
+The listing of a module is split where a public function or class begins, and each piece has a heading. So
+everything public has an anchor, an entry in the page's contents, and a search result. The pieces concatenate
+to the module.
 """
 
 import ast
@@ -10,24 +10,24 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-# Links to a module of the package: on a code host they open the file, on the site its place on a source page.
+# Links to a module: on GitHub they open the file, on the site its place on a source page.
 MODULE_LINK = re.compile(r"\]\(\.\./chapters_src/([\w/]+?)\.py\)")
 
 
 def link_to_pages(text: str) -> str:
-    """A text of the book whose links to modules lead to their place on the site, page and anchor."""
+    """Point the links to modules in a text at their source pages."""
     return MODULE_LINK.sub(lambda match: f"]({_address(tuple(match[1].split('/')))})", text)
 
 
 def write_source_pages(package: Path, folder: Path) -> str:
-    """Write one page for each room of a package.
+    """Write one page for each module or folder of a package.
 
     Args:
         package: the folder of the package.
-        folder: where the pages go; it must not be there yet.
+        folder: where the pages go; it must not exist yet.
 
     Returns:
-        A Markdown list of the rooms and their modules, each with its purpose and a link.
+        A Markdown list of the modules, each with its purpose and a link.
     """
     folder.mkdir(parents=True)
     pages, entries = {}, []
@@ -46,14 +46,14 @@ def write_source_pages(package: Path, folder: Path) -> str:
 
 
 def pieces(text: str) -> Iterator[tuple[str | None, int, str]]:
-    """Cut a module where its public functions and classes begin.
+    """Split a module where its public functions and classes begin.
 
     Args:
         text: the source of a module.
 
     Yields:
-        The name of a piece (None for what comes before the first public name), the number of its first line,
-        and its lines, without blank lines at the ends. Private names stay with what they follow.
+        The name of a piece (None before the first public name), the number of its first line, and its lines,
+        without blank lines at the ends. Private names stay with the preceding public one.
     """
     lines = text.splitlines()
     starts = [(0, None)]
@@ -72,7 +72,7 @@ def pieces(text: str) -> Iterator[tuple[str | None, int, str]]:
 
 
 def _section(parts: tuple[str, ...], purpose: str, text: str) -> str:
-    """The part of a page that holds one module."""
+    """Return the section of a page for one module."""
     dotted = ".".join(parts[1:])
     title = f"## `{dotted}`" if dotted else f"# `{'.'.join(dict.fromkeys(('chapters_src', *parts)))}`"
     blocks = [title, *([purpose] if purpose else [])]
@@ -92,6 +92,6 @@ def _place(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _address(parts: tuple[str, ...]) -> str:
-    """Where a module is on the site, from a page of the book; as Markdown names it."""
+    """Return the link target of a module, from a page of the book."""
     room, *names = _place(parts)
     return f"../source/{room}.md" + (f"#{'.'.join(names).replace('.', '')}" if names else "")

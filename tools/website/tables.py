@@ -1,4 +1,4 @@
-"""Tables of data frames: columns of words begin at the left, as sentences do; numbers end at the right."""
+"""Align the columns of data frames: words to the left, numbers to the right."""
 
 import re
 from itertools import zip_longest
@@ -12,10 +12,10 @@ NO_WORDS = {"nan", "NaN", "inf", "-inf", "None", "NaT"}
 
 
 def align_words(page: str) -> str:
-    """Give the cells and the title of each column of words the class "words".
+    """Add the class "words" to the cells and the title of each column of words.
 
     Args:
-        page: HTML. In a row that has data, they are its last cells; those before are the index.
+        page: HTML. The last cells of a row are data; the cells before them are the index.
     """
     return TABLE.sub(_aligned, page)
 

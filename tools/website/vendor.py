@@ -10,7 +10,7 @@ LOCK = ROOT / "tools" / "website" / "package-lock.json"
 
 
 class NpmFailed(Exception):
-    """npm ended with an error, which it has printed."""
+    """npm failed and has printed why."""
 
 
 def node_modules() -> Path:
@@ -36,7 +36,7 @@ def node_modules() -> Path:
 
 
 def copy_into(folder: Path) -> None:
-    """Lay what the pages load under `folder`, from where Sphinx copies it into the site."""
+    """Copy what the pages load into `folder`, from where Sphinx copies it into the site."""
     modules, fonts = node_modules(), Path("output", "chtml", "fonts", "woff-v2")
     shutil.copytree(modules / "mathjax" / "es5" / fonts, folder / "mathjax" / fonts)
     shutil.copyfile(modules / "d3" / "dist" / "d3.min.js", folder / "d3.min.js")
