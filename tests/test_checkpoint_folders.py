@@ -212,7 +212,7 @@ def test_a_damaged_configuration_is_named(saved, content):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"architecture": "Perceptron"}, "architecture='Perceptron': known are Encoder, Decoder, Lang"),
+        ({"architecture": "Perceptron"}, "architecture='Perceptron' is not one of Encoder, Decoder, Lang"),
         ({"architecture": ["Encoder"]}, "does not describe one of our models"),
         ({"architecture": "EncoderDecoder"}, "does not describe one of our models: 'encoder'"),
         ({"config": {"d_model": 8}}, "missing .* required"),
@@ -368,7 +368,7 @@ def test_from_the_library_to_ours_and_back_changes_no_tensor(make):
         (
             BERT,
             {"positions": "sinusoidal"},
-            "positions='sinusoidal'.*BERT's kind have only positions='learned'",
+            "positions='sinusoidal'.*BERT needs positions='learned'",
         ),
         (BERT, {"norm": "rms"}, "norm='rms'.*BERT.*norm='layer'"),
         (BERT, {"norm_first": True}, "norm_first=True.*BERT.*norm_first=False"),
