@@ -678,7 +678,7 @@ def muon_and_adamw(muon_rate=0.02, decay=0.1):
 )
 def test_what_changes_the_training_is_refused_with_both_values(tmp_path, before, after, message):
     resume_as(tmp_path, **before)
-    with pytest.raises(CheckpointError, match=rf"{message}.*Resume with the former values, or give another"):
+    with pytest.raises(CheckpointError, match=rf"{message}.*Resume with the former values, or pass another"):
         resume_as(tmp_path, **after)
 
 
