@@ -1,4 +1,4 @@
-"""The corpus of both language models: whatever is trained on, the same prose is held out."""
+"""The corpus of both language models, with the same held-out prose whatever they are trained on."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ from chapters_src.data.docstrings import Paragraph
 
 
 def paragraphs(packages: Sequence[str], kinds: Sequence[str]) -> dict[str, list[Paragraph]]:
-    """Give the paragraphs of each split, as the docstrings' own split has them.
+    """Return the paragraphs of each split, as the docstrings' own split has them.
 
-    Held out is prose only, whatever kinds are trained on, so that runs on other kinds can be compared. What
-    shares a run of words with training text of any kind is left out.
+    Only prose is held out, whatever kinds are trained on, so that runs on different kinds can be compared.
+    Held-out text that shares a run of words with training text of any kind is left out.
     """
     prose = {paragraph.text for paragraph in docstrings.load(packages)}
     wanted = prose | {paragraph.text for paragraph in docstrings.load(packages, kinds)}

@@ -6,14 +6,14 @@
 
 Each is a small layer on top of the encoder, and low-rank updates of the encoder's matrices, trained with PEFT
 on texts that were written for this book: the emotions, the entities, the questions and answers. The updates
-begin as those of the book's masked-language model, unless `--start encoder` says otherwise: pretrained by
-others, adapted to the domain, then fine-tuned for the task. Answers are trained first on questions made by
-rule: from the documentation of parameters, and from the sentences of the paragraphs themselves. Scores of
-three seeds, with the former and `--without parameters`, are in seeds.json beside the weights.
+start from those of the book's masked-language model (pretrained by others, adapted to the domain, then
+fine-tuned for the task), or from zero with `--start encoder`. Answers are trained first on questions made by
+rules, from the documentation of parameters and from the sentences of the paragraphs. The scores of three
+seeds, with questions about parameters and with `--without parameters`, are in seeds.json beside the weights.
 
-On the way the validation split is measured. At the end it is the test split's turn, once, beside guesses that
-need no model. What is written is an adapter of PEFT in 16 bits, with a card; the folder appears whole or not
-at all. `--smoke` does all of it small, in seconds, and its numbers mean nothing.
+The validation split is scored during training, and the test split once at the end, compared with baselines
+that need no model. The recipe writes a PEFT adapter in 16 bits, with a card; the folder appears complete or
+not at all. `--smoke` runs everything on a small scale, in seconds; its numbers mean nothing.
 """
 
 import argparse
@@ -67,36 +67,36 @@ from chapters_src.training import (
 from recipes.machine import precision, tokens_per_process, versions
 from recipes.output import gathered, listed, log_of, options_from, parser_for, time_taken, whole_folder
 
-ENCODER = "sentence-transformers/all-MiniLM-L6-v2"  # On the Hub: what the adapters belong to.
-RANK = 4  # Of the updates; the masked-language model, from which they may begin, has it too.
-MAX_LENGTH = 384  # Tokens of a question with its paragraph; nothing of the book's own data is longer.
+ENCODER = "sentence-transformers/all-MiniLM-L6-v2"  # On the Hub: the base model of the adapters.
+RANK = 4  # Of the updates; the same as in the masked-language model, from which they may start.
+MAX_LENGTH = 384  # Tokens of a question with its paragraph; the book's own data are not longer.
 LONGEST_ANSWER = 30  # Tokens.
-DROPPED = 0.35  # Of the words of a question that is made of a sentence.
+DROPPED = 0.35  # Share of the words dropped from a question that is made from a sentence.
 PUNCTUATION = ',;:.!?()"'
-COPIES = 1  # Of each training sentence with names, with other names in it.
+COPIES = 1  # Copies of each training sentence with other names in it.
 STARTS = ("masked-language-model", "encoder")
-UPDATES = Path(resources.__file__).parent / "weights"  # What other recipes have trained.
+UPDATES = Path(resources.__file__).parent / "weights"  # Trained by other recipes.
 
 
 class Row(NamedTuple):
-    """A text, or a pair of them, as the model takes it."""
+    """A text or a pair of texts, as input of the model."""
 
     ids: list[int]  # From [CLS] to [SEP].
     types: list[int]  # 0 for the first text, 1 for the second.
-    labels: list[int]  # Of the text, of each token, or the places where the answer begins and ends.
+    labels: list[int]  # Of the text or of each token, or the first and last position of the answer.
 
 
 class Task(ABC):
-    """What one head learns: its data, its loss, its scores."""
+    """The task of one head: data, loss and scores."""
 
     name: str  # Of the checkpoint in this book.
     title: str
     model_class: str  # Of the Transformers library.
-    head: str  # The layer that is new.
-    labels: tuple[str, ...] = ()  # What its outputs mean.
+    head: str  # The new layer.
+    labels: tuple[str, ...] = ()  # The meanings of its outputs.
     settings: ClassVar[dict[str, Any]]  # Defaults of the options.
     phases: tuple[str, ...] = ("train",)  # Splits to train on, one after the other.
-    data: dict[str, list]  # "train", "validation", "test", and what else is trained on.
+    data: dict[str, list]  # "train", "validation", "test", and further training data.
     about: str  # The data, for the card.
     limits: str  # What the model cannot do.
 
@@ -114,26 +114,26 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, outputs: Any, batch: dict[str, Tensor | None]) -> Tensor:
-        """Give the sum of the losses of a batch's labels."""
+        """Return the summed loss of a batch's labels."""
 
     @abstractmethod
     def predict(self, model: nn.Module, items: Sequence) -> list:
-        """Let the model say what it thinks of each item, as a reader of chapter 01 would."""
+        """Return the model's prediction for each item, made as in chapter 01."""
 
     @abstractmethod
     def scores(self, items: Sequence, predictions: Sequence) -> dict[str, float]:
-        """Compare with the truth; the first score decides."""
+        """Compare predictions with the truth; the first score is the main one."""
 
     @abstractmethod
     def baselines(self) -> dict[str, list]:
-        """Give what rules say of the test items."""
+        """Return the predictions of simple rules for the test items."""
 
     def groups(self, items: Sequence) -> list[list[int]]:
-        """Say which items belong together: an interval draws groups."""
+        """Return the groups of items that the bootstrap resamples."""
         return [[i] for i in range(len(items))]
 
     def interval(self, predictions: Sequence) -> tuple[float, float]:
-        """Give the 95% interval of the first score on the test split."""
+        """Return the 95% interval of the first score on the test split."""
         items = self.data["test"]
         groups = self.groups(items)
 
@@ -184,20 +184,20 @@ feelings, words for groups of people among them."""
         return [Row(row, [0] * len(row), [label]) for row, (_, label) in zip(ids, items, strict=True)]
 
     def loss(self, outputs: Any, batch: dict[str, Tensor | None]) -> Tensor:
-        """Give the sum over messages."""
+        """Return the summed loss over messages."""
         return F.cross_entropy(outputs.logits.float(), batch["labels"][:, 0], reduction="sum")
 
     def predict(self, model: nn.Module, items: Sequence) -> list[int]:
-        """Give 1 for glad messages."""
+        """Return 1 for glad messages and 0 for others."""
         classify = pipeline("text-classification", model=model, tokenizer=self.tokenizer, device=model.device)
         return [self.labels.index(found["label"]) for found in classify([text for text, _ in items])]
 
     def scores(self, items: Sequence, predictions: Sequence) -> dict[str, float]:
-        """Give accuracy and macro F1."""
+        """Return accuracy and macro F1."""
         return classification_scores([label for _, label in items], list(predictions))
 
     def baselines(self) -> dict[str, list]:
-        """Say what the majority is, and what word counts know."""
+        """Return the predictions of the majority class and of word counts."""
         labels = [label for _, label in self.data["train"]]
         words = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10, max_iter=1000))
         words.fit([text for text, _ in self.data["train"]], labels)
@@ -225,13 +225,13 @@ travel and everyday life, with five labels of its own; its figures cannot be com
 CoNLL-2003. How well it finds names of any group of people was not measured."""
 
     def load(self, smoke: bool) -> dict[str, list]:
-        """Load sentences; those for training come again with other names of the training split."""
+        """Load sentences, and add copies of training sentences with other training names."""
         data = {split: found[:24] if smoke else found for split, found in entities.load().items()}
         data["train"] = [*data["train"], *with_other_names(data["train"], COPIES)]
         return data
 
     def rows(self, items: Sequence[Sentence]) -> list[Row]:
-        """Encode sentences; each token has a label, but [CLS] and [SEP] have none."""
+        """Encode sentences; each token except [CLS] and [SEP] has a label."""
         rows = []
         for sentence in items:
             found = self.tokenizer(sentence.text, return_offsets_mapping=True)
@@ -241,12 +241,12 @@ CoNLL-2003. How well it finds names of any group of people was not measured."""
         return rows
 
     def loss(self, outputs: Any, batch: dict[str, Tensor | None]) -> Tensor:
-        """Give the sum over tokens."""
+        """Return the summed loss over tokens."""
         logits = outputs.logits.float().flatten(0, 1)
         return F.cross_entropy(logits, batch["labels"].flatten(), ignore_index=IGNORED, reduction="sum")
 
     def predict(self, model: nn.Module, items: Sequence[Sentence]) -> list[tuple]:
-        """Give the grouped entities of each sentence; a word has the label of its first piece."""
+        """Return the grouped entities of each sentence; a word has the label of its first piece."""
         tag = pipeline(
             "token-classification",
             model=model,
@@ -260,14 +260,14 @@ CoNLL-2003. How well it finds names of any group of people was not measured."""
         ]
 
     def scores(self, items: Sequence[Sentence], predictions: Sequence) -> dict[str, float]:
-        """Give F1, precision and recall of whole entities, and F1 of their ends whatever the label."""
+        """Return F1, precision and recall of entities, and F1 of their boundaries alone."""
         truth = [[tuple(entity) for entity in sentence.entities] for sentence in items]
         found = span_scores(truth, predictions)
         ends = span_scores(*([[span[:2] for span in text] for text in each] for each in (truth, predictions)))
         return {name: found[name] for name in ("f1", "precision", "recall")} | {"f1 of the ends": ends["f1"]}
 
     def baselines(self) -> dict[str, list]:
-        """Say what capitals and a list of known names find."""
+        """Return the entities found by capitals and by a list of known names."""
         known = {
             name: entity.label
             for sentence in self.data["train"]
@@ -340,7 +340,7 @@ with those on SQuAD."""
         return rows
 
     def loss(self, outputs: Any, batch: dict[str, Tensor | None]) -> Tensor:
-        """Give the sum over both ends."""
+        """Return the summed loss over both ends."""
         logits = torch.stack([outputs.start_logits, outputs.end_logits], dim=1).float()  # (B, 2, T)
         if batch["attention_mask"] is not None:
             logits = logits.masked_fill(batch["attention_mask"][:, None] == 0, -1e4)
@@ -348,7 +348,7 @@ with those on SQuAD."""
 
     @torch.inference_mode()
     def closest(self, items: Sequence[Question]) -> list[Question]:
-        """Keep only the sentence that is closest to the question; what the answer is, it does not look at."""
+        """Keep only the sentence closest to the question, chosen without knowing the answer."""
         encoder = AutoModel.from_pretrained(resources.checkpoint("encoder")).eval()
 
         def embed(texts: Sequence[str]) -> Tensor:
@@ -367,7 +367,7 @@ with those on SQuAD."""
 
     @torch.inference_mode()
     def predict(self, model: nn.Module, items: Sequence[Question]) -> list[str]:
-        """Give the best run of words of the closest sentence, or nothing where [CLS] is better."""
+        """Return the best span of the closest sentence, or an empty string where [CLS] scores higher."""
         found, items = [""] * len(items), self.closest(items)
         by_length = sorted(range(len(items)), key=lambda i: len(items[i].context))
         for chosen in (by_length[i : i + 16] for i in range(0, len(items), 16)):
@@ -392,7 +392,7 @@ with those on SQuAD."""
         return found
 
     def scores(self, items: Sequence[Question], predictions: Sequence[str]) -> dict[str, float]:
-        """Give SQuAD's scores where there is an answer, and how often "none" is said, rightly and wrongly."""
+        """Return SQuAD's scores of answerable questions, and how often "none" is right and wrong."""
         asked = [(item.answer, found) for item, found in zip(items, predictions, strict=True) if item.answer]
         none = [not found for item, found in zip(items, predictions, strict=True) if not item.answer]
         table = answer_scores([found for _, found in asked], [answer for answer, _ in asked])
@@ -404,7 +404,7 @@ with those on SQuAD."""
         }
 
     def baselines(self) -> dict[str, list]:
-        """Say what four rules answer, also where they are shown the sentence that the model sees."""
+        """Return the answers of four rules, for the paragraph and for the sentence that the model sees."""
         rules = (
             question_answers.by_kind,
             question_answers.nearest_number,
@@ -419,13 +419,13 @@ with those on SQuAD."""
         }
 
     def groups(self, items: Sequence[Question]) -> list[list[int]]:
-        """Draw whole paragraphs; F1 is that of the questions which have an answer."""
+        """Group answerable questions by paragraph."""
         order = sorted((i for i in range(len(items)) if items[i].answer), key=lambda i: items[i].paragraph)
         return [list(group) for _, group in groupby(order, key=lambda i: items[i].paragraph)]
 
 
 def with_other_names(sentences: Sequence[Sentence], copies: int) -> list[Sentence]:
-    """Put names of the same label in the place of names, so that a model learns to go by what stands around.
+    """Copy sentences with other names of the same label, so that a model learns to use the context.
 
     Sentences without a name are not copied.
     """
@@ -458,18 +458,18 @@ def in_its_sentence(question: Question) -> Question:
 
 
 def blanked(questions: Sequence[Question]) -> list[Question]:
-    """Make questions by rule out of the paragraphs: cut some words out of a sentence and ask for them.
+    """Make questions from the paragraphs by a rule: remove some words of a sentence and ask for them.
 
-    The question is a question word and what is left of the sentence, a third of its words dropped. So a model
-    learns to find the place that a question is about, before it learns what people ask. After Lewis, Denoyer
-    and Riedel, "Unsupervised question answering by cloze translation",
+    The question is a question word and the rest of the sentence, without a third of its words. So a model
+    learns to locate what a question is about before it sees questions by people. After Lewis, Denoyer and
+    Riedel, "Unsupervised question answering by cloze translation",
     [2019](https://aclanthology.org/P19-1484/), without the translation.
 
     Args:
         questions: only their paragraphs are used.
 
     Returns:
-        The made questions, in random order.
+        The questions, in random order.
     """
     rng, found = np.random.default_rng(0), []
     for name, context in {one.paragraph: one.context for one in questions}.items():
@@ -490,10 +490,10 @@ def blanked(questions: Sequence[Question]) -> list[Question]:
 
 
 def cuts(sentence: str, rng: np.random.Generator) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Choose what to ask for in a sentence: its numbers, its names, and a few runs of words.
+    """Choose what to ask for in a sentence: its numbers, its names, and a few sequences of words.
 
     Returns:
-        Where each begins and ends, and the question words that fit.
+        The start and end of each, and matching question words.
     """
     found = [
         (*one.span(), ("How many", "When", "Which")) for one in re.finditer(r"\d+(?:[.,:]\d+)*", sentence)
@@ -512,19 +512,19 @@ def cuts(sentence: str, rng: np.random.Generator) -> list[tuple[int, int, tuple[
 
 
 def fits(tokenizer: Any, question: Question) -> bool:
-    """Tell whether question and paragraph have room, so that the answer is not cut off."""
+    """Tell whether question and paragraph fit into the maximum length."""
     return len(tokenizer(question.question, question.context).input_ids) <= MAX_LENGTH
 
 
 def best_spans(starts: Tensor, ends: Tensor) -> list[tuple[float, int, int]]:
-    """Find the pair of places with the largest sum that is a span: not backwards, and not too long.
+    """Find the valid span (neither backwards nor too long) whose two scores have the largest sum.
 
     Args:
         starts: a score for each token as the first one of the answer, (B, T).
         ends: the same for the last one, (B, T).
 
     Returns:
-        For each row the sum and both places.
+        For each row the sum and both positions.
     """
     length = starts.size(1)
     sums = starts[:, :, None] + ends[:, None, :]  # (B, T, T)
@@ -544,7 +544,7 @@ TASKS = {"sentiment": Sentiment, "entities": Entities, "answers": Answers}
 
 
 def config_of(task: Task, encoder: str) -> AutoConfig:
-    """Configure the whole model, with the names of its outputs."""
+    """Return the configuration of the full model, with the names of its outputs."""
     names = {"id2label": dict(enumerate(task.labels))} if task.labels else {}
     if task.labels:
         names["label2id"] = {label: i for i, label in enumerate(task.labels)}
@@ -552,7 +552,7 @@ def config_of(task: Task, encoder: str) -> AutoConfig:
 
 
 def with_head(task: Task, encoder: str, start: str) -> PeftModel:
-    """Put a new head on the encoder, and low-rank updates beside its matrices, new or of the masked model."""
+    """Put a new head on the encoder, and new or pretrained low-rank updates beside its matrices."""
     model_class = getattr(transformers, task.model_class)
     updates = LoraConfig(
         r=RANK,
@@ -575,7 +575,7 @@ def with_head(task: Task, encoder: str, start: str) -> PeftModel:
 
 
 def batches_of(rows: Sequence[Row], tokens: int) -> DataLoader:
-    """Give batches of rows of similar length, each with at most so many tokens."""
+    """Return batches of rows of similar length, within a budget of tokens."""
     return DataLoader(
         rows, batch_sampler=TokenBudgetSampler([len(row.ids) for row in rows], tokens), collate_fn=collate
     )
@@ -629,23 +629,23 @@ def measured(task: Task, model: nn.Module, items: Sequence) -> dict[str, float]:
     return task.scores(items, task.predict(model, items))
 
 
-# What is left behind --------------------------------------------------------------------------------------
+# Results -------------------------------------------------------------------------------------------------
 
 
 def save(model: PeftModel, task: Task, encoder: str, result: Path) -> None:
-    """Save what was trained as an adapter of PEFT, in 16 bits, with the configuration of the whole model."""
+    """Save the trained weights as a PEFT adapter, in 16 bits, with the configuration of the full model."""
     model.peft_config["default"].base_model_name_or_path = ENCODER
     weights = model.state_dict().items()
     model.save_pretrained(
         result,
         state_dict={name: w.half() for name, w in weights if ".original_module." not in name},
-        save_embedding_layers=False,  # They stay the encoder's. By itself PEFT would ask the Hub.
+        save_embedding_layers=False,  # They are the encoder's. By default PEFT would query the Hub.
     )
     config_of(task, encoder).save_pretrained(result)
 
 
 def load(task: Task, encoder: str, result: Path) -> PeftModel:
-    """Load what was saved."""
+    """Load the saved model."""
     model = getattr(transformers, task.model_class).from_pretrained(encoder, config=config_of(task, encoder))
     return PeftModel.from_pretrained(model, result).eval()
 
@@ -658,7 +658,7 @@ def write(
     seconds: float,
     encoder: str,
 ) -> None:
-    """Save, load what was saved, measure that, and write card and log; then move the folder to its place."""
+    """Save, load and evaluate the saved model, and write card and log; then move the folder."""
     with whole_folder(options.output) as result:
         save(model, task, encoder, result)
         shipped = load(task, encoder, result).get_base_model()
@@ -692,7 +692,7 @@ def write(
 
 
 def table(figures: dict[str, dict[str, float]]) -> str:
-    """Give the figures as Markdown."""
+    """Return the scores as a Markdown table."""
     columns = list(figures["this model"])
     lines = [f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
     for name, found in figures.items():
@@ -702,7 +702,7 @@ def table(figures: dict[str, dict[str, float]]) -> str:
 
 
 def card(task: Task, facts: str, figures: str, interval: str) -> str:
-    """Write what one should know of the model; all numbers are those of this run."""
+    """Write the model card; all numbers come from this run."""
     return f"""# {task.title}: a head for the book's encoder
 
 A head, and low-rank updates of the encoder, all-MiniLM-L6-v2, whose own weights are not here. Chapter 01 uses
@@ -738,15 +738,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the recipe."""
     parser = parser_for(__doc__.splitlines()[0])
     parser.add_argument("task", choices=TASKS)
-    parser.add_argument("--start", choices=STARTS, default=STARTS[0], help="what the updates begin as")
+    parser.add_argument("--start", choices=STARTS, default=STARTS[0], help="where the updates start from")
     parser.add_argument("--epochs", type=float, help="passes over the training split")
-    parser.add_argument("--passes", type=float, default=1, help="over questions that were made by rule")
+    parser.add_argument("--passes", type=float, default=1, help="over questions made by rules")
     parser.add_argument(
         "--without",
         action="append",
         default=[],
         choices=("parameters", "blanks"),
-        help="leave out these questions that were made by rule",
+        help="leave out these questions made by rules",
     )
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--tokens-per-batch", type=int, help="at most, in a step of all processes")
@@ -755,9 +755,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, value in kind.settings.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
-    transformers.utils.logging.set_verbosity_error()  # It would warn that the head is new: that is the point.
+    transformers.utils.logging.set_verbosity_error()  # It would warn that the head is new.
     encoder = resources.checkpoint("encoder")
-    with PartialState().main_process_first():  # It fills the cache for the others.
+    with PartialState().main_process_first():  # It fills the cache for the other processes.
         task = kind(encoder, options.smoke)
     begin = time.monotonic()
     model, histories = trained(options, task, encoder)

@@ -1,4 +1,4 @@
-"""The language model of chapter 12: a small decoder of Llama's kind, trained on the docstrings of packages.
+"""The language model of chapter 12: a small Llama-style decoder, trained on the docstrings of packages.
 
     python recipes/language_model.py --output build/language-model
     accelerate launch recipes/language_model.py --output build/language-model
@@ -7,11 +7,11 @@
 The second line is for GPUs, the third for processes on a CPU, which also needs ACCELERATE_USE_CPU=true. The
 batch of a step is the same on any number of processes.
 
-It harvests the texts from the installed packages (`chapters_src/data/docstrings.md`), trains a tokenizer of
-byte-level byte-pair encoding, then the model, and measures bits per byte on modules that were held out,
-beside a model that only counts. A run that was interrupted goes on from its last checkpoint, beside the
-output. What it writes is an ordinary checkpoint of the Transformers library with a card; the folder appears
-whole or not at all. `--smoke` does all of it small, in seconds, and its numbers mean nothing.
+It extracts the texts from the installed packages (`chapters_src/data/docstrings.md`), trains a byte-level
+byte-pair tokenizer and then the model, and measures bits per byte on held-out modules, compared with an
+n-gram model. An interrupted run resumes from its last checkpoint, beside the output. It writes a regular
+checkpoint of the Transformers library with a card; the folder appears complete or not at all. `--smoke` runs
+everything on a small scale, in seconds; its numbers mean nothing.
 """
 
 import argparse
@@ -64,7 +64,7 @@ HEAD_WIDTH = 32
 
 @dataclass(frozen=True)
 class Sizes:
-    """What differs between the run that is shipped and a smoke run."""
+    """What differs between the shipped run and a smoke run."""
 
     packages: tuple[str, ...] = docstrings.PACKAGES
     vocab_size: int = 6_144
@@ -83,7 +83,7 @@ SMOKE = Sizes(("datasets",), 400, 64, 32, 2, 2, 4, 8)
 
 
 def documents(sizes: Sizes, kinds: Sequence[str]) -> dict[str, list[str]]:
-    """Give the documents of each split: a module's paragraphs, one on each line."""
+    """Return the documents of each split: a module's paragraphs, one on each line."""
     found = {}
     for split, chosen in paragraphs(sizes.packages, kinds).items():
         kept = sorted(chosen, key=lambda p: p.module)
@@ -93,7 +93,7 @@ def documents(sizes: Sizes, kinds: Sequence[str]) -> dict[str, list[str]]:
 
 
 def trained_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
-    """Train byte-level byte-pair encoding, whose algorithm chapter 03 builds."""
+    """Train a byte-level byte-pair tokenizer; chapter 03 builds the algorithm."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -108,13 +108,13 @@ def trained_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
 
 
 class Shuffled:
-    """Encoded documents with the end token before each, in another order in each epoch."""
+    """Encoded documents, each after an end token, in a different order in each epoch."""
 
     def __init__(self, encoded: Sequence[np.ndarray], end_id: int, seed: int) -> None:
         self.encoded, self.end_id, self.seed, self.epoch = encoded, end_id, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the order of the next pass."""
+        """Set the epoch, which determines the order of the next pass."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -127,7 +127,7 @@ class Shuffled:
 
 
 def config_of(sizes: Sizes, dropout: float) -> Config:
-    """Say how the model is built: rotary positions, RMSNorm, SwiGLU, no biases, tied embedding."""
+    """Return the configuration: rotary positions, RMSNorm, SwiGLU, no biases, tied embedding."""
     return Config(
         vocab_size=sizes.vocab_size,
         max_length=sizes.context,
@@ -145,7 +145,7 @@ def config_of(sizes: Sizes, dropout: float) -> Config:
 
 
 def loss_of(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
-    """Give the sum of the losses of a batch's tokens. Blocks are read as they are, across documents."""
+    """Return the summed loss of a batch's tokens. Tokens attend across the documents of a block."""
     logits = model(batch["ids"], None)
     return F.cross_entropy(
         logits.flatten(0, 1).float(), batch["labels"].flatten(), ignore_index=IGNORED, reduction="sum"
@@ -165,7 +165,7 @@ def default_optimizer(mixed_precision: str | None) -> str:
 
 
 def optimizers_for(options: argparse.Namespace) -> Any:
-    """Give what makes the optimizers: Muon for the matrices of the layers, AdamW for the rest; or AdamW."""
+    """Return what makes Muon for the layers' matrices and AdamW for the rest; None for AdamW alone."""
 
     def make(model: nn.Module) -> list[torch.optim.Optimizer]:
         named = dict(model.named_parameters())
@@ -177,7 +177,7 @@ def optimizers_for(options: argparse.Namespace) -> Any:
         rest = torch.optim.AdamW(
             groups, options.learning_rate, (0.9, 0.95), weight_decay=options.weight_decay
         )
-        # With this scale an update of Muon is about as large as one of AdamW: Liu et al. (2025), section 2.2,
+        # This scale makes updates of Muon about as large as those of AdamW: Liu et al. (2025), section 2.2,
         # https://arxiv.org/abs/2502.16982.
         muon = torch.optim.Muon(
             matrices.values(),
@@ -231,7 +231,7 @@ def trained(
 
 
 def measured(model: nn.Module, encoded: Sequence[np.ndarray], texts: Sequence[str], context: int) -> float:
-    """Give the bits per byte of documents, read in windows that overlap by half."""
+    """Return the bits per byte of documents, read in windows that overlap by half."""
     device = next(model.parameters()).device
 
     def logits_of(ids: Tensor) -> Tensor:
@@ -242,7 +242,7 @@ def measured(model: nn.Module, encoded: Sequence[np.ndarray], texts: Sequence[st
     return bits_per_byte(scores, texts)
 
 
-# What is left behind --------------------------------------------------------------------------------------
+# Results -------------------------------------------------------------------------------------------------
 
 
 def write(
@@ -255,9 +255,9 @@ def write(
     history: History,
     seconds: float,
 ) -> None:
-    """Save in 16 bits, load what was saved, measure that, and write the card; then move the folder."""
+    """Save in 16 bits, load and evaluate the saved model, and write the card; then move the folder."""
     with whole_folder(options.output) as result:
-        still = LanguageModel(replace(model.config, dropout=0.0))  # Models of Llama's kind know no dropout.
+        still = LanguageModel(replace(model.config, dropout=0.0))  # Llama has no dropout.
         still.load_state_dict(model.state_dict())
         export(still.to(torch.bfloat16), result, bos_token_id=0, eos_token_id=0, pad_token_id=0)
         wrapped = PreTrainedTokenizerFast(
@@ -298,7 +298,7 @@ def card(
     figures: dict[str, dict[str, float]],
     seconds: float,
 ) -> str:
-    """Write what one should know of the model; all numbers are those of this run."""
+    """Write the model card; all numbers come from this run."""
     seen = history.steps[-1]["items"]
     once = sum(map(len, encoded["train"]))
     rates = f"AdamW, learning rate {options.learning_rate}"
@@ -365,7 +365,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--precision", choices=("no", "bf16", "fp16"), help="default: the device's best")
-    parser.add_argument("--compile", action="store_true", help="pays on a GPU; needs a C++ compiler on a CPU")
+    parser.add_argument(
+        "--compile", action="store_true", help="faster on a GPU; needs a C++ compiler on a CPU"
+    )
     options = options_from(parser, arguments)
     options.precision = options.precision or precision(PartialState().device)
     options.optimizer = options.optimizer or default_optimizer(options.precision)
@@ -374,7 +376,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     changes = {"num_layers": options.layers, "d_model": options.width, "num_heads": heads}
     changes["blocks_per_batch"] = options.blocks_per_batch
     sizes = replace(sizes, **{name: value for name, value in changes.items() if value is not None})
-    with PartialState().main_process_first():  # It fills the cache for the others.
+    with PartialState().main_process_first():  # It fills the cache for the other processes.
         texts = documents(sizes, options.kinds)
     tokenizer = trained_tokenizer(texts["train"], sizes.vocab_size)
     encoded = {

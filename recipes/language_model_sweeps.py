@@ -2,9 +2,9 @@
 
     python recipes/language_model_sweeps.py --output build/language-model-sweeps
 
-Each run is one of `recipes/language_model.py`, on prose alone, for one pass, without dropout. What the
-chapter reads is the file `sweeps.json` in the output: for each sweep a list with a record for each run. A run
-that is there already is not repeated.
+Each run is one of `recipes/language_model.py`, on prose alone, for one pass, without dropout. The chapter
+reads the file `sweeps.json` in the output: for each sweep a list with one record per run. Finished runs are
+not repeated.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What all recipes ask of the computer: versions and hardware for the cards, and a precision it does well."""
+"""What recipes need to know of the computer: versions and hardware, precision, the share of a process."""
 
 import os
 import platform
@@ -10,14 +10,14 @@ from chapters_src.training import batches_per_step, best_precision
 
 
 def versions() -> str:
-    """Name the versions of what trains and tokenizes."""
+    """Return the versions of the libraries that train and tokenize."""
     packages = ("torch", "transformers", "tokenizers")
     named = ", ".join(f"{name} {metadata.version(name)}" for name in packages)
     return f"{named}, Python {platform.python_version()}"
 
 
 def hardware() -> str:
-    """Name the graphics card, or the kind of processor and the threads that PyTorch used."""
+    """Return the name of the GPU, or the kind of CPU and the number of threads that PyTorch uses."""
     if torch.cuda.is_available():
         return torch.cuda.get_device_name()
     name = torch.cpu.get_capabilities().get("cpu_name", platform.machine())
@@ -25,10 +25,10 @@ def hardware() -> str:
 
 
 def precision(device: torch.device) -> str | None:
-    """Choose the mixed precision, unless the launcher does: bf16 on a processor, too, if it is made for it.
+    """Choose the mixed precision, unless the launcher does: bf16 also on CPUs that support it in hardware.
 
-    `best_precision`, which the chapters use, leaves processors in 32 bits, so that a page shows the same
-    numbers on all of them. A recipe's numbers are those of one run, and 16 bits take half the time here.
+    `best_precision`, which the chapters use, leaves CPUs in 32 bits, so that a page shows the same numbers on
+    all of them. A recipe reports the numbers of one run, and 16 bits halve its time.
     """
     if "ACCELERATE_MIXED_PRECISION" in os.environ:
         return None

@@ -7,12 +7,12 @@
 The second line is for GPUs, the third for processes on a CPU, which also needs ACCELERATE_USE_CPU=true. The
 batch of a step is the same on any number of processes.
 
-The encoder was tuned to compare sentences, and has lost the head with which it once learned. The recipe
-harvests paragraphs from the installed packages (`chapters_src/data/docstrings.md`), hides some of their
-tokens, and trains a new head to guess them, with PEFT. Then it measures how many hidden tokens of held-out
-modules are guessed, beside three guesses that need no training. A run that was interrupted goes on from its
-last checkpoint, beside the output. What it writes is an adapter of PEFT, in 16 bits, with a card; the folder
-appears whole or not at all. `--smoke` does all of it small, in seconds, and its numbers mean nothing.
+The encoder was tuned to compare sentences and has lost its masked-language-model head. The recipe extracts
+paragraphs from the installed packages (`chapters_src/data/docstrings.md`), masks some of their tokens, and
+trains a new head to predict them, with PEFT. Then it measures how many masked tokens of held-out modules are
+predicted correctly, compared with three baselines. An interrupted run resumes from its last checkpoint,
+beside the output. It writes a PEFT adapter, in 16 bits, with a card; the folder appears complete or not at
+all. `--smoke` runs everything on a small scale, in seconds; its numbers mean nothing.
 """
 
 import argparse
@@ -64,16 +64,16 @@ from recipes.output import (
     whole_folder,
 )
 
-ENCODER = "sentence-transformers/all-MiniLM-L6-v2"  # On the Hub: what the adapter belongs to.
-MAX_LENGTH = 128  # Tokens with [CLS] and [SEP]; what is longer is cut off.
-HIDDEN = 0.15  # Share of the tokens that are hidden where the model is measured; each becomes [MASK].
-PART = 5  # While it trains, the model is measured on every fifth validation paragraph.
-SAMPLE = 16  # A test of the repository measures the model again on about one of so many test paragraphs.
+ENCODER = "sentence-transformers/all-MiniLM-L6-v2"  # On the Hub: the base model of the adapter.
+MAX_LENGTH = 128  # Tokens with [CLS] and [SEP]; longer texts are truncated.
+HIDDEN = 0.15  # Share of the tokens hidden in evaluations; each becomes [MASK].
+PART = 5  # During training the model is evaluated on every fifth validation paragraph.
+SAMPLE = 16  # A test evaluates the model again on about one in this many test paragraphs.
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What differs between the run that is shipped and a smoke run."""
+    """What differs between the shipped run and a smoke run."""
 
     packages: tuple[str, ...] = docstrings.PACKAGES
     tokens_per_batch: int = 2048  # Of one step, on all processes together.
@@ -87,7 +87,7 @@ SMOKE = Sizes(("datasets",), 512, 48)
 
 
 class Texts:
-    """Texts as ids of the encoder's tokenizer, with tokens hidden."""
+    """Texts as ids of the encoder's tokenizer, with some tokens hidden."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self.tokenizer = tokenizer
@@ -95,14 +95,14 @@ class Texts:
         self.special = torch.tensor(sorted(tokenizer.all_special_ids))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Give the ids of each text, from [CLS] to [SEP]."""
+        """Return the ids of each text, from [CLS] to [SEP]."""
         return self.tokenizer(texts, truncation=True, max_length=MAX_LENGTH).input_ids
 
     def batch(self, rows: Sequence[Sequence[int]], share: float, kept: float) -> dict[str, Tensor | None]:
-        """Make a batch with that share of the tokens hidden, others in each epoch.
+        """Make a batch in which a share of the tokens is hidden, different ones in each epoch.
 
-        Of the hidden ones, [MASK] stands for all but a share of `kept`, which stay as they are or become any
-        token, half of them each: Devlin et al. (2019), section 3.1, https://arxiv.org/abs/1810.04805.
+        Hidden tokens become [MASK], except for a share of `kept`: half of these stay unchanged and half
+        become a random token. Devlin et al. (2019), section 3.1, https://arxiv.org/abs/1810.04805.
         """
         ids, attention_mask = pad(rows, padding_id=self.padding)
         hidden = ~torch.isin(ids, self.special) & (torch.rand(ids.shape) < share)
@@ -113,7 +113,7 @@ class Texts:
         return {"ids": inputs, "attention_mask": attention_mask, "labels": labels}
 
     def batches(self, rows: Sequence[Sequence[int]], tokens: int, share: float, kept: float) -> DataLoader:
-        """Give batches of rows of similar length, each with at most so many tokens."""
+        """Return batches of rows of similar length, within a budget of tokens."""
         sampler = TokenBudgetSampler(list(map(len, rows)), tokens)
         return DataLoader(
             rows, batch_sampler=sampler, collate_fn=lambda items: self.batch(items, share, kept)
@@ -121,15 +121,15 @@ class Texts:
 
 
 class Hidden(NamedTuple):
-    """A held-out text of which some tokens are hidden: always the same ones, which follow from its ids."""
+    """A held-out text with hidden tokens, which its ids determine, so they are always the same."""
 
     ids: list[int]  # With [MASK].
     places: list[int]
-    tokens: list[int]  # What stood there.
+    tokens: list[int]  # The original ones.
 
 
 def hide(rows: Sequence[Sequence[int]], mask_id: int) -> list[Hidden]:
-    """Hide tokens of each row; rows in which chance hides none are left out."""
+    """Hide random tokens of each row; rows without a hidden token are left out."""
     found = []
     for row in rows:
         generator = np.random.default_rng(_digest(row))
@@ -141,7 +141,7 @@ def hide(rows: Sequence[Sequence[int]], mask_id: int) -> list[Hidden]:
 
 
 def sample(rows: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-    """Choose a few rows: those that a test measures, whatever other rows there are."""
+    """Choose a few rows for a test; the choice does not depend on the other rows."""
     return [row for row in rows if _digest(row) % SAMPLE == 0]
 
 
@@ -153,10 +153,10 @@ def _digest(row: Sequence[int]) -> int:
 
 
 def with_head(folder: str, rank: int) -> PeftModel:
-    """Put a new head on the encoder, and beside its matrices those that are trained.
+    """Put a new head on the encoder, and low-rank updates beside its matrices.
 
     Trained are the head's own layers, all biases, and for each matrix of the encoder a product of two thin
-    ones (chapter 05). The last matrix of the head is the embedding's, which stays as it is.
+    ones (chapter 05). The last matrix of the head is shared with the embedding and stays frozen.
     """
     model = AutoModelForMaskedLM.from_pretrained(
         folder, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, attn_implementation="eager"
@@ -173,28 +173,28 @@ def with_head(folder: str, rank: int) -> PeftModel:
 
 
 class AtHidden(nn.Module):
-    """The model where it is asked: the head reads hidden tokens only, which nearly halves the work."""
+    """The model with its head applied to hidden tokens only, which nearly halves the computation."""
 
     def __init__(self, model: PeftModel) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, ids: Tensor, attention_mask: Tensor | None, wanted: Tensor) -> Tensor:
-        """Give the logits at the wanted places, (their number, pieces)."""
+        """Return the logits at the wanted positions, (their number, pieces)."""
         inner = self.model.get_base_model()
         hidden_states = inner.bert(ids, attention_mask=attention_mask).last_hidden_state
         return inner.cls(hidden_states[wanted])
 
 
 def loss_of(model: nn.Module, batch: dict[str, Tensor | None]) -> Tensor:
-    """Give the sum of the losses of a batch's hidden tokens."""
+    """Return the summed loss of a batch's hidden tokens."""
     wanted = batch["labels"] != IGNORED
     logits = model(batch["ids"], batch["attention_mask"], wanted)
     return F.cross_entropy(logits.float(), batch["labels"][wanted], reduction="sum")
 
 
 def log_frequencies(rows: Sequence[Sequence[int]], vocab_size: int) -> Tensor:
-    """Give the logarithm of how often each token occurs, without [CLS] and [SEP]."""
+    """Return the log relative frequency of each token, without [CLS] and [SEP]."""
     counts = torch.bincount(torch.tensor([id for row in rows for id in row[1:-1]]), minlength=vocab_size)
     return (counts + 0.1).log().log_softmax(dim=0)
 
@@ -205,7 +205,7 @@ def trained(
     """Train the head and the updates; under a launcher, in all processes."""
     torch.manual_seed(options.seed)
     model = with_head(folder, options.rank)
-    with torch.no_grad():  # So that no steps are spent on learning which tokens are rare.
+    with torch.no_grad():  # So no steps are spent on learning which tokens are rare.
         model.get_base_model().cls.predictions.bias.copy_(
             log_frequencies(rows["train"], len(texts.tokenizer))
         )
@@ -240,7 +240,7 @@ Guesses = Callable[[Sequence[Hidden]], Tensor]  # Log-probabilities, (hidden tok
 
 
 def guesses_of(model: nn.Module, padding_id: int) -> Guesses:
-    """Let a model guess that takes what `AtHidden` takes."""
+    """Make a function that guesses with a model whose inputs are those of `AtHidden`."""
 
     def guesses(texts: Sequence[Hidden]) -> Tensor:
         ids, attention_mask = pad([text.ids for text in texts], padding_id=padding_id)
@@ -255,14 +255,14 @@ def guesses_of(model: nn.Module, padding_id: int) -> Guesses:
 
 
 class WithoutHead(nn.Module):
-    """The encoder as it is, whose output vector is compared with the embedding of each token."""
+    """The unchanged encoder, whose output vector is compared with the embedding of each token."""
 
     def __init__(self, folder: str) -> None:
         super().__init__()
         self.body = AutoModelForMaskedLM.from_pretrained(folder).bert
 
     def forward(self, ids: Tensor, attention_mask: Tensor | None, wanted: Tensor) -> Tensor:
-        """Give the inner products as logits, (their number, pieces)."""
+        """Return the inner products as logits, (number of hidden tokens, pieces)."""
         hidden_states = self.body(ids, attention_mask=attention_mask).last_hidden_state
         return hidden_states[wanted] @ self.body.embeddings.word_embeddings.weight.T
 
@@ -270,7 +270,7 @@ class WithoutHead(nn.Module):
 def neighbors(rows: Sequence[Sequence[int]], vocab_size: int) -> Guesses:
     """Guess from the two tokens beside the hidden one: P(token | left) P(token | right) / P(token).
 
-    That is what follows if both neighbors depend on the token and on nothing else.
+    This is the exact posterior if both neighbors depend only on the token.
     """
     plain = [row[1:-1] for row in rows]
     after = NGramModel(plain, 2, vocab_size=vocab_size, end_id=rows[0][-1])
@@ -284,7 +284,7 @@ def neighbors(rows: Sequence[Sequence[int]], vocab_size: int) -> Guesses:
             for i in text.places
         ]
         scores = torch.from_numpy(np.stack(sides)).float() - alone
-        scores[:, rows[0][-1]] = -torch.inf  # The end is never hidden, and `alone` hardly knows it.
+        scores[:, rows[0][-1]] = -torch.inf  # The end is never hidden, and rare in `alone`.
         return scores.log_softmax(dim=-1)
 
     return guesses
@@ -292,7 +292,7 @@ def neighbors(rows: Sequence[Sequence[int]], vocab_size: int) -> Guesses:
 
 @torch.inference_mode()
 def measured(guesses: Guesses, texts: Sequence[Hidden], batch_size: int = 32) -> dict[str, float]:
-    """Give the loss in nats per hidden token, and how often the first guess, or one of five, is right."""
+    """Return the loss in nats per hidden token, and the accuracy of the first and the first five guesses."""
     ordered = sorted(texts, key=lambda text: len(text.ids))
     sums, count = torch.zeros(3, dtype=torch.float64), 0
     for first in range(0, len(ordered), batch_size):
@@ -306,18 +306,21 @@ def measured(guesses: Guesses, texts: Sequence[Hidden], batch_size: int = 32) ->
     return dict(zip(("loss", "top1", "top5"), (sums / count).tolist(), strict=True))
 
 
-# What is left behind --------------------------------------------------------------------------------------
+# Results -------------------------------------------------------------------------------------------------
 
 
 def save(model: PeftModel, encoder: str, result: Path) -> None:
-    """Save what was trained as an adapter of PEFT, in 16 bits, with the configuration of the whole model."""
+    """Save the trained weights as a PEFT adapter, in 16 bits, with the configuration of the full model."""
     model.peft_config["default"].base_model_name_or_path = ENCODER
-    doubled = (".original_module.", ".decoder.bias")  # What the adapter replaces; what has another name, too.
+    doubled = (
+        ".original_module.",
+        ".decoder.bias",
+    )  # Replaced by the adapter; a second name of another tensor.
     weights = model.state_dict().items()
     model.save_pretrained(
         result,
         state_dict={name: w.half() for name, w in weights if not any(part in name for part in doubled)},
-        save_embedding_layers=False,  # They stay the encoder's. By itself PEFT would ask the Hub.
+        save_embedding_layers=False,  # They are the encoder's. By default PEFT would query the Hub.
     )
     config = AutoConfig.from_pretrained(encoder)
     config.architectures = [type(model.get_base_model()).__name__]
@@ -325,7 +328,7 @@ def save(model: PeftModel, encoder: str, result: Path) -> None:
 
 
 def load(result: Path, encoder: str) -> PeftModel:
-    """Load what was saved."""
+    """Load the saved model."""
     return PeftModel.from_pretrained(AutoModelForMaskedLM.from_pretrained(encoder), result).eval()
 
 
@@ -339,7 +342,7 @@ def write(
     seconds: float,
     folder: str,
 ) -> None:
-    """Save, load what was saved, measure that, and write the card; then move the folder to its place."""
+    """Save, load and evaluate the saved model, and write the card; then move the folder to its place."""
     with whole_folder(options.output) as result:
         save(model, folder, result)
         guesses = guesses_of(AtHidden(load(result, folder)), texts.padding)
@@ -373,7 +376,7 @@ def write(
 
 
 def table(figures: dict[str, dict[str, float]]) -> str:
-    """Give the figures as Markdown."""
+    """Return the scores as a Markdown table."""
     lines = ["| guess | the first is right | one of five is right | nats |", "|---|---|---|---|"]
     for name, found in figures.items():
         lines.append(f"| {name} | {found['top1']:.1%} | {found['top5']:.1%} | {found['loss']:.3f} |")
@@ -381,7 +384,7 @@ def table(figures: dict[str, dict[str, float]]) -> str:
 
 
 def shown(texts: Texts, held_out: Sequence[Hidden], guesses: Guesses) -> str:
-    """Give five hidden tokens, drawn at random, with what stands around them and what was guessed."""
+    """Return five random hidden tokens, with their context and the best guesses."""
     lines = []
     for i in np.random.default_rng(0).permutation(len(held_out))[:5]:
         text = held_out[i]
@@ -398,7 +401,7 @@ def shown(texts: Texts, held_out: Sequence[Hidden], guesses: Guesses) -> str:
 
 
 def card(facts: str, figures: str, examples: str) -> str:
-    """Write what one should know of the model; all numbers are those of this run."""
+    """Write the model card; all numbers come from this run."""
     return f"""# Masked-language model: a head for the book's encoder
 
 A head that guesses hidden tokens, and low-rank updates of the encoder, all-MiniLM-L6-v2, whose own weights
@@ -443,15 +446,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=float, default=2)
     parser.add_argument("--kinds", nargs="+", default=list(docstrings.KINDS), choices=docstrings.KINDS)
     parser.add_argument("--rank", type=int, default=4, help="of the encoder's updates")
-    parser.add_argument("--share", type=float, default=0.2, help="of the tokens that are hidden in training")
-    parser.add_argument("--kept", type=float, default=0.2, help="share of these that do not become [MASK]")
+    parser.add_argument("--share", type=float, default=0.2, help="of the tokens to hide in training")
+    parser.add_argument("--kept", type=float, default=0.2, help="share of these not to become [MASK]")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     options = options_from(parser, arguments)
-    logging.set_verbosity_error()  # It would warn that the head is new, and that is the point.
+    logging.set_verbosity_error()  # It would warn that the head is new.
     sizes = SMOKE if options.smoke else Sizes()
     folder = resources.checkpoint("encoder")
     texts = Texts(AutoTokenizer.from_pretrained(folder))
-    with PartialState().main_process_first():  # It fills the cache for the others.
+    with PartialState().main_process_first():  # It fills the cache for the other processes.
         found = paragraphs(sizes.packages, options.kinds)
     rows = {
         split: texts.encode([paragraph.text for paragraph in of_split[: sizes.max_texts]])

@@ -1,4 +1,4 @@
-"""What all recipes leave behind: a folder that appears whole or not at all, and the facts of its card."""
+"""What all recipes write: a folder that appears complete or not at all, and the facts of its card."""
 
 import argparse
 import os
@@ -21,20 +21,20 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 def parser_for(summary: str) -> argparse.ArgumentParser:
-    """Begin a parser with the options that all recipes have."""
+    """Make a parser with the options that all recipes share."""
     parser = argparse.ArgumentParser(description=summary)
-    parser.add_argument("--output", type=Path, required=True, help="folder to write; must not be there yet")
-    parser.add_argument("--smoke", action="store_true", help="all of it small, in seconds")
+    parser.add_argument("--output", type=Path, required=True, help="folder to write; must not exist yet")
+    parser.add_argument("--smoke", action="store_true", help="run everything on a small scale, in seconds")
     parser.add_argument("--seed", type=int, default=0)
     return parser
 
 
 def options_from(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the options; end the program if the output is there already."""
+    """Parse the options; exit with an error if the output already exists."""
     options = parser.parse_args(arguments)
     if options.output.exists():
-        parser.error(f"{options.output} is there already: name another folder, or remove it")
-    Accelerator()  # Before all else it learns what a launcher has started.
+        parser.error(f"{options.output} already exists: name another folder, or remove it")
+    Accelerator()  # It has to see first what a launcher has started.
     return options
 
 
@@ -63,7 +63,7 @@ def gathered(model: Model, make: Callable[[], Model]) -> Model | None:
 
 @contextmanager
 def whole_folder(output: Path) -> Iterator[Path]:
-    """Say where to make the folder. At the end it is moved to its place; after an error nothing is left."""
+    """Yield where to make the folder, and finally move it to its place; after an error nothing is left."""
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as place:
         result = Path(place) / "result"
@@ -72,25 +72,25 @@ def whole_folder(output: Path) -> Iterator[Path]:
 
 
 def listed(facts: Mapping[str, str], *, smoke: bool) -> str:
-    """Give the facts of a card as a list."""
+    """Return the facts of a card as a Markdown list."""
     warning = {"a smoke run": "these numbers mean nothing"} if smoke else {}
     return "\n".join(f"- {name}: {value}" for name, value in {**facts, **warning}.items())
 
 
 def harvested(packages: Sequence[str]) -> str:
-    """Name the packages whose docstrings were read, with their versions."""
+    """Return the names and versions of the packages whose docstrings were read."""
     keys = [docstrings.cache_key(package) for package in packages]
     return ", ".join(f"{key['package']} {key['version']}" for key in keys)
 
 
 def time_taken(seconds: float) -> str:
-    """Say how long the training took, and on what."""
+    """Describe how long the training took, and on what hardware."""
     processes = PartialState().num_processes
     return f"{seconds / 60:.1f} minutes since the last start, {processes} process(es) on {hardware()}"
 
 
 def log_of(options: argparse.Namespace, history: History, figures: Mapping) -> dict:
-    """Give what a picture of the run needs: the mean loss of each hundredth of it, and what was measured."""
+    """Return the data for a plot of the run: the mean loss of each hundredth of it, and all scores."""
     every = max(1, len(history.steps) // 100)
     parts = [history.steps[i : i + every] for i in range(0, len(history.steps), every)]
     return {

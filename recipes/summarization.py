@@ -7,12 +7,12 @@
 The second line is for GPUs, the third for processes on a CPU, which also needs ACCELERATE_USE_CPU=true. The
 batch of a step is the same on any number of processes.
 
-It harvests the pairs from the installed packages (`chapters_src/data/summaries.md`). First the model learns
-to write: it reads paragraphs of docstrings with holes, and gives back the sentence that says most. Then it is
-trained on the pairs, and summarizes the test pairs beside three baselines. A run that was interrupted goes on
-from its last checkpoint, beside the output. What it writes is a folder with the weights in 16 bits and a
-card, which appears whole or not at all. `--smoke` does all of it small, in seconds, and its numbers mean
-nothing.
+It extracts the pairs from the installed packages (`chapters_src/data/summaries.md`). First the model learns
+to write: it reads paragraphs of docstrings with masked tokens and reproduces their most representative
+sentence. Then it is trained on the pairs, and summarizes the test pairs, compared with three baselines. An
+interrupted run resumes from its last checkpoint, beside the output. It writes a folder with the weights in 16
+bits and a card, which appears complete or not at all. `--smoke` runs everything on a small scale, in seconds;
+its numbers mean nothing.
 """
 
 import argparse
@@ -56,18 +56,18 @@ from chapters_src.transformer import Config, Encoder, EncoderDecoder, mean_pool
 from recipes.machine import precision, tokens_per_process, versions
 from recipes.output import gathered, harvested, listed, options_from, parser_for, time_taken, whole_folder
 
-MAX_SOURCE, MAX_TARGET = 192, 40  # Tokens; what is longer is cut off.
-NUM_BEAMS, BATCH_SIZE = 4, 32  # Of what is written.
+MAX_SOURCE, MAX_TARGET = 192, 40  # Tokens; longer texts are truncated.
+NUM_BEAMS, BATCH_SIZE = 4, 32  # Of the summaries.
 LABEL_SMOOTHING = 0.1
-HOLES = 0.3  # Share of the tokens that are masked where the model learns to write.
+HOLES = 0.3  # Share of the tokens masked in pretraining.
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What differs between the run that is shipped and a smoke run."""
+    """What differs between the shipped run and a smoke run."""
 
     packages: tuple[str, ...] = summaries.PACKAGES
-    num_pairs: int | None = None  # For each split; None: all that it has.
+    num_pairs: int | None = None  # For each split; None: all.
     num_epochs: int = 12
     pretraining_epochs: int = 2
     tokens_per_batch: int = 1024  # Of one step, on all processes together.
@@ -78,7 +78,7 @@ SMOKE = Sizes(("peft",), 8, 1, 1, 512, 32)
 
 
 class Texts:
-    """Texts as ids of the encoder's tokenizer, and back."""
+    """Converts texts to ids of the encoder's tokenizer, and back."""
 
     def __init__(self, folder: str) -> None:
         self.tokenizer = Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
@@ -88,12 +88,12 @@ class Texts:
         self.start, self.end, self.padding, self.mask = map(self.tokenizer.token_to_id, special)
 
     def source(self, body: str) -> list[int]:
-        """Give the ids that the encoder reads."""
+        """Return the ids that the encoder reads."""
         ids = self.tokenizer.encode(body).ids
         return ids if len(ids) <= MAX_SOURCE else [*ids[: MAX_SOURCE - 1], self.end]
 
     def target(self, summary: str) -> list[int]:
-        """Give the ids that the decoder is to write, with the end."""
+        """Return the ids that the decoder has to write, with the end token."""
         return [*self.tokenizer.encode(summary, add_special_tokens=False).ids[: MAX_TARGET - 1], self.end]
 
     def batch(self, items: Sequence[tuple[list[int], list[int]]]) -> dict[str, torch.Tensor | None]:
@@ -106,7 +106,7 @@ class Texts:
     def batch_with_holes(
         self, items: Sequence[tuple[list[int], list[int]]]
     ) -> dict[str, torch.Tensor | None]:
-        """Make a batch whose sources have holes, others in each epoch."""
+        """Make a batch whose sources have masked tokens, different ones in each epoch."""
         batch = self.batch(items)
         ids = batch["source_ids"]
         is_word = ~torch.isin(ids, torch.tensor([self.start, self.end, self.padding]))
@@ -116,7 +116,7 @@ class Texts:
     def batches(
         self, pairs: Sequence[tuple[str, str]], tokens: int, *, shuffle: bool, holes: bool = False
     ) -> DataLoader:
-        """Give batches of (body, summary) of similar length, each with at most so many tokens."""
+        """Return batches of (body, summary) of similar length, within a budget of tokens."""
         items = [(self.source(body), self.target(summary)) for body, summary in pairs]
         lengths = [max(map(len, item)) for item in items]
         sampler = TokenBudgetSampler(lengths, tokens, shuffle=shuffle)
@@ -125,7 +125,7 @@ class Texts:
 
 
 def loss_of(model: Any, batch: dict[str, Any], smoothing: float = LABEL_SMOOTHING) -> torch.Tensor:
-    """Give the sum of the losses of a batch's target tokens."""
+    """Return the summed loss of a batch's target tokens."""
     logits = model(batch["source_ids"], batch["source_mask"], batch["inputs"], None)
     return F.cross_entropy(
         logits.flatten(0, 1).float(),
@@ -137,7 +137,7 @@ def loss_of(model: Any, batch: dict[str, Any], smoothing: float = LABEL_SMOOTHIN
 
 
 def decoder_config(encoder: Encoder, feed_forward_width: int) -> Config:
-    """Say how the decoder is built: two layers whose queries share two heads of keys and values."""
+    """Return the decoder's configuration: two layers whose queries share two heads of keys and values."""
     return Config(
         d_model=encoder.config.d_model,
         num_layers=2,
@@ -162,11 +162,11 @@ def new_model(options: argparse.Namespace, sizes: Sizes, encoder: Encoder) -> En
 
 
 def start_from_frequencies(model: EncoderDecoder, targets: Sequence[Sequence[int]]) -> None:
-    """Let the model begin with how often each token is wanted: the head's bias is the logarithm of that.
+    """Initialize the head's bias with the log frequencies of the target tokens.
 
-    So the first steps are not spent on learning that most of the vocabulary never occurs. The states are made
-    small for it, by the gain of the last norm: as they are, their products with the embedding are noise that
-    drowns the bias, and the first loss is above that of guessing.
+    So the first steps are not spent on learning that most of the vocabulary never occurs. The gain of the
+    last norm is reduced as well: otherwise the products of states and embedding are noise that hides the
+    bias, and the first loss is higher than that of guessing.
     """
     bias = model.head.projection.bias
     counts = torch.bincount(torch.tensor([id for ids in targets for id in ids]), minlength=len(bias))
@@ -177,7 +177,7 @@ def start_from_frequencies(model: EncoderDecoder, targets: Sequence[Sequence[int
 
 
 def principal_sentence(paragraph: str) -> str:
-    """Choose the sentence that shares most words with the others, as PEGASUS does to learn from plain text.
+    """Choose the sentence that shares most words with the others, as PEGASUS does for pretraining.
 
     Zhang et al. (2020), section 3.1, https://arxiv.org/abs/1912.08777.
     """
@@ -191,10 +191,10 @@ def principal_sentence(paragraph: str) -> str:
 def plain_texts(
     packages: Sequence[str], data: dict[str, list[Pair]], most: int | None, seed: int
 ) -> list[tuple[str, str]]:
-    """Give paragraphs to learn to write from, each with its principal sentence.
+    """Return paragraphs for pretraining, each with its principal sentence.
 
-    They come from the modules of the training split, and share no run of words with a held-out pair. If there
-    are more than `most`, so many are drawn.
+    They come from modules of the training split and share no run of words with a held-out pair. If there are
+    more than `most`, that many are sampled.
     """
     held_out = {
         run
@@ -260,19 +260,19 @@ def trained(
 
 
 def checkpoints_of(output: Path) -> Path:
-    """Say where a run keeps what it needs to go on: beside its output, a folder for each phase."""
+    """Return the folder of checkpoints beside the output; it has a folder for each phase."""
     return output.with_name(f"{output.name}-checkpoints")
 
 
 def chosen(option: int | None, default: int | None) -> int | None:
-    """Take what the command line says, else the default."""
+    """Return the option from the command line, or else the default."""
     return default if option is None else option
 
 
 def summarize(
     model: EncoderDecoder, texts: Texts, bodies: Sequence[str], num_beams: int = NUM_BEAMS
 ) -> list[str]:
-    """Write a summary of each text, by beam search; with one beam it is greedy decoding."""
+    """Write a summary of each text by beam search, which with one beam is greedy decoding."""
     stop = Stop(end_ids=texts.end, tokenizer=texts.tokenizer)
     written = []
     for first in range(0, len(bodies), BATCH_SIZE):
@@ -291,7 +291,7 @@ def summarize(
 
 @torch.inference_mode()
 def centroid(encoder: Encoder, texts: Texts, bodies: Sequence[str]) -> list[str]:
-    """Take of each text the sentence whose vector is closest to the mean of all its sentences."""
+    """Choose from each text the sentence whose vector is closest to the mean of its sentences."""
     chosen = []
     for body in bodies:
         sentences = split_sentences(body)
@@ -302,9 +302,9 @@ def centroid(encoder: Encoder, texts: Texts, bodies: Sequence[str]) -> list[str]
 
 
 def scores(predictions: dict[str, list[str]], references: list[str]) -> str:
-    """Give the table of ROUGE with 95% intervals, in percent, as Markdown.
+    """Return a Markdown table of ROUGE in percent, with 95% intervals.
 
-    The last row is by how much the last summaries beat the first ones, pair by pair.
+    The last row is the paired difference between the last summaries and the first ones.
     """
     tables = {name: 100 * rouge(texts, references) for name, texts in predictions.items()}
     first, *_, last = tables
@@ -317,13 +317,13 @@ def scores(predictions: dict[str, list[str]], references: list[str]) -> str:
 
 
 def share_invented(pairs: Sequence[Pair], written: Sequence[str]) -> float:
-    """Give the share of a summary's content words that the text does not have, on average."""
+    """Return the mean share of a summary's content words that do not occur in the text."""
     overlaps = [summaries.overlap(p._replace(summary=text)) for p, text in zip(pairs, written, strict=True)]
     return 1 - float(np.mean(overlaps))
 
 
 def card(facts: str, table: str, examples: list[tuple[Pair, str]]) -> str:
-    """Write what one should know of the model; all numbers are those of this run."""
+    """Write the model card; all numbers come from this run."""
     shown = "\n\n".join(f"- author: {pair.summary}\n- model: {written}" for pair, written in examples)
     return f"""# Summarizer: one line for the body of a docstring
 
@@ -370,7 +370,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder = resources.checkpoint("encoder")
     encoder, texts = load(folder), Texts(folder)
     data = summaries.load(sizes.packages).splits
-    if sizes.num_pairs is not None:  # A few for each split, from wherever: small packages lack some splits.
+    if sizes.num_pairs is not None:  # A few for each split, from any split: small packages lack some.
         pairs = [pair for of_split in data.values() for pair in of_split]
         data = {split: pairs[i :: len(data)][: sizes.num_pairs] for i, split in enumerate(data)}
     begin = time.monotonic()
@@ -392,7 +392,7 @@ def write(
     histories: list[History],
     seconds: float,
 ) -> None:
-    """Save, load what was saved, score that, and write the card; then move the folder to its place."""
+    """Save, load and score the saved model, and write the card; then move the folder to its place."""
     with whole_folder(options.output) as result:
         save_on_encoder(model, encoder, result)
         shipped = load_on_encoder(result, encoder)
@@ -426,7 +426,7 @@ def write(
 
 
 def told(history: History) -> str:
-    """Tell of one phase: how long it was, and what came out."""
+    """Describe the length and the losses of one phase."""
     tokens = history.steps[-1]["items"]
     losses = ", ".join(f"{record['validation_loss']:.3f}" for record in history.evaluations)
     return (

@@ -7,11 +7,11 @@
 The second line is for GPUs, the third for processes on a CPU, which also needs ACCELERATE_USE_CPU=true. The
 batch of a step is the same on any number of processes.
 
-It draws the pairs from the grammar (`chapters_src/data/english_german.md`), trains a subword vocabulary for
-both languages and the model, and translates the held-out splits beside a dictionary. A run that was
-interrupted goes on from its last checkpoint, beside the output. What it writes is a folder with the weights
-in 16 bits, the tokenizer, a card and a log, which appears whole or not at all. `--smoke` does all of it
-small, in seconds, and its numbers mean nothing.
+It samples the pairs from the grammar (`chapters_src/data/english_german.md`), trains a subword vocabulary for
+both languages and the model, and translates the held-out splits, compared with a dictionary. An interrupted
+run resumes from its last checkpoint, beside the output. It writes a folder with the weights in 16 bits, the
+tokenizer, a card and a log, which appears complete or not at all. `--smoke` runs everything on a small scale,
+in seconds; its numbers mean nothing.
 """
 
 import argparse
@@ -57,17 +57,17 @@ from recipes.output import gathered, listed, log_of, options_from, parser_for, t
 
 SPECIAL_TOKENS = ("<|pad|>", "<|start|>", "<|end|>")
 PADDING, START, END = range(3)  # Their ids: special tokens come first.
-MAX_NEW, NUM_BEAMS, BATCH_SIZE = 96, 4, 250  # Of what is written.
+MAX_NEW, NUM_BEAMS, BATCH_SIZE = 96, 4, 250  # Of the translations.
 LABEL_SMOOTHING = 0.1
 VOCABULARY_PAIRS = 50_000
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What differs between the run that is shipped and a smoke run."""
+    """What differs between the shipped run and a smoke run."""
 
     num_pairs: int = 200_000
-    num_held_out: int = 1000  # Of each split that is scored; of validation a part is for losses on the way.
+    num_held_out: int = 1000  # Of each scored split; a part of validation is for losses during training.
     vocab_size: int = 3000
     d_model: int = 128
     feed_forward_width: int = 256
@@ -79,7 +79,7 @@ SMOKE = Sizes(60, 8, 400, 16, 32, 1, 256)
 
 
 class Texts:
-    """Sentences as ids of one tokenizer for both languages, and back."""
+    """Converts sentences of both languages to ids of one tokenizer, and back."""
 
     def __init__(self, tokenizer: BytePairTokenizer) -> None:
         self.tokenizer = tokenizer
@@ -91,11 +91,11 @@ class Texts:
         return cls(BytePairTokenizer.train(texts, vocab_size, SPECIAL_TOKENS))
 
     def ids(self, text: str) -> list[int]:
-        """Give the ids of a sentence of either language, with the end."""
+        """Return the ids of a sentence of either language, with the end token."""
         return [*self.tokenizer.encode(text), END]
 
     def batches(self, pairs: Sequence[Pair], tokens: int, *, shuffle: bool) -> DataLoader:
-        """Give batches of pairs of similar length, each with at most so many tokens of either language."""
+        """Return batches of pairs of similar length, within a budget of tokens per language."""
         items = [(self.ids(pair.english), self.ids(pair.german)) for pair in pairs]
         lengths = [max(map(len, item)) for item in items]
         sampler = TokenBudgetSampler(lengths, tokens, shuffle=shuffle)
@@ -111,7 +111,7 @@ def batch_of(items: Sequence[tuple[list[int], list[int]]]) -> dict[str, torch.Te
 
 
 def loss_of(model: Any, batch: Mapping[str, Any], smoothing: float = LABEL_SMOOTHING) -> torch.Tensor:
-    """Give the sum of the losses of a batch's target tokens."""
+    """Return the summed loss of a batch's target tokens."""
     logits = model(batch["source_ids"], batch["source_mask"], batch["inputs"], None)
     return F.cross_entropy(
         logits.flatten(0, 1).float(),
@@ -123,9 +123,10 @@ def loss_of(model: Any, batch: Mapping[str, Any], smoothing: float = LABEL_SMOOT
 
 
 def new_model(sizes: Sizes, vocab_size: int) -> EncoderDecoder:
-    """Make the model of chapter 09: that of 2017, small, with the norms first and without dropout.
+    """Make the model of chapter 09: the transformer of 2017, but small, pre-norm and without dropout.
 
-    Its matrices start as in PyTorch's `nn.Transformer`: the package starts them smaller, for wider models.
+    Its matrices are initialized as in PyTorch's `nn.Transformer`; the package's own smaller initial values
+    suit wider models.
     """
     shape = {
         "d_model": sizes.d_model,
@@ -168,7 +169,9 @@ def trained(
         warmup=0.05,
         schedule="cosine",
         betas=(0.9, 0.98),
-        mixed_precision=best_precision(PartialState().device),  # 16 bits gain nothing at this width.
+        mixed_precision=best_precision(
+            PartialState().device
+        ),  # On a CPU 16 bits are not faster at this width.
         seed=options.seed,
         evaluate_every=max(1, per_epoch // 2),
         checkpoint_every=max(1, per_epoch // 8),
@@ -180,7 +183,7 @@ def trained(
 def translate(
     model: EncoderDecoder, texts: Texts, sentences: Sequence[str], num_beams: int = NUM_BEAMS
 ) -> list[str]:
-    """Translate sentences, by beam search or, with one beam, greedily."""
+    """Translate sentences by beam search, or greedily with one beam."""
     settings = {
         "max_new_tokens": MAX_NEW,
         "target_ids": [START],
@@ -203,7 +206,7 @@ def translate(
 def scores(
     model: EncoderDecoder, texts: Texts, data: Mapping[str, Sequence[Pair]]
 ) -> dict[str, dict[str, float]]:
-    """Score each held-out split: BLEU, chrF, and how many sentences are the reference to the letter."""
+    """Score each held-out split: BLEU, chrF, and the share of sentences identical to the reference."""
     found = {}
     for split in HELD_OUT_SPLITS:
         sentences, references = zip(*((pair.english, pair.german) for pair in data[split]), strict=True)
@@ -219,7 +222,7 @@ def scores(
 
 
 def table(figures: Mapping[str, Mapping[str, float]]) -> str:
-    """Give the scores as Markdown."""
+    """Return the scores as a Markdown table."""
     lines = [
         f"| split | BLEU, dictionary | BLEU, greedy | BLEU, {NUM_BEAMS} beams | chrF, {NUM_BEAMS} beams "
         f"| exactly right, {NUM_BEAMS} beams |",
@@ -232,7 +235,7 @@ def table(figures: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def card(facts: str, figures: str, examples: str) -> str:
-    """Write what one should know of the model; all numbers are those of this run."""
+    """Write the model card; all numbers come from this run."""
     return f"""# Translator: sentences of a small grammar, from English to German
 
 An encoder-decoder of this book's package, trained on sentences that a bilingual grammar has drawn. Chapter 09
@@ -270,7 +273,7 @@ weights under Apache-2.0, like the text and the code of this book.
 
 
 def examples_of(model: EncoderDecoder, texts: Texts, data: Mapping[str, Sequence[Pair]]) -> str:
-    """Translate two sentences of each split, drawn at random."""
+    """Translate two random sentences of each split."""
     rng = np.random.default_rng(0)
     lines = []
     for split in HELD_OUT_SPLITS:
@@ -288,7 +291,7 @@ def write(
     history: History,
     seconds: float,
 ) -> None:
-    """Save, load what was saved, score that, and write card and log; then move the folder to its place."""
+    """Save, load and score the saved model, and write card and log; then move the folder to its place."""
     with whole_folder(options.output) as result:
         save(model.half(), result)
         texts.tokenizer.save(result / "tokenizer.json")

@@ -1,10 +1,9 @@
 """Sequences as batches: padding, labels for the next token, packing, and batches of similar length.
 
-Whoever trains on sequences of ids makes the batches here, and here their values are checked: a model looks at
-shapes only. A batch without padding has None as its attention mask, so that attention may use its fastest
-form.
+The functions here also check the values of ids, because a model checks only shapes. A batch without padding
+has None as its attention mask, so that attention may use its fastest implementation.
 
-Shapes: B sequences in a batch, T places in the longest.
+Shapes: B sequences in a batch, T positions in the longest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import IterableDataset, Sampler, get_worker_info
 
-IGNORED = -100  # The label of a place that has none: `ignore_index` of PyTorch's cross-entropy.
+IGNORED = -100  # The label of a position without one: `ignore_index` of PyTorch's cross-entropy.
 
 Ids = Sequence[int] | np.ndarray | Tensor
 
@@ -28,17 +27,17 @@ def pad(
     side: Literal["right", "left"] = "right",
     vocab_size: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """Make one batch of sequences: shorter ones are filled up.
+    """Make one batch of sequences by padding the shorter ones.
 
     Args:
         sequences: B lists, arrays or tensors of ids.
-        padding_id: what they are filled up with.
-        side: where; a decoder that is to continue prompts needs "left".
-        vocab_size: ids have to be below it; None checks only that they are not negative.
+        padding_id: the id of padding.
+        side: where the padding goes; a decoder that continues prompts needs "left".
+        vocab_size: ids have to be below it; pass None to check only that they are not negative.
 
     Returns:
         The ids, int64, (B, T), and the attention mask, 1 for a token and 0 for padding, int64, (B, T); None
-        if all are equally long.
+        if all have the same length.
 
     Raises:
         TypeError: a sequence does not consist of whole numbers.
@@ -47,7 +46,7 @@ def pad(
     if side not in ("right", "left"):
         raise ValueError(f"side={side!r} is neither 'right' nor 'left'")
     if len(sequences) == 0:
-        raise ValueError("there are no sequences, and so there is no batch")
+        raise ValueError("there are no sequences to make a batch of")
     rows = [_ids(sequence, f"row {row}", vocab_size) for row, sequence in enumerate(sequences)]
     _ids([padding_id], "padding_id", vocab_size)
     ids = pad_sequence(rows, batch_first=True, padding_value=padding_id, padding_side=side)
@@ -59,20 +58,20 @@ def pad(
 
 
 def shift_tokens_left(ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Give a language model what it reads, and as labels the token that follows each place.
+    """Return the inputs of a language model, and as labels the token that follows each position.
 
     The row `a b c d` becomes the input `a b c` and the labels `b c d`.
 
     Args:
         ids: (B, T), T at least 2, padded on either side.
-        attention_mask: what `pad` gave, (B, T) or None.
+        attention_mask: as `pad` returned it, (B, T) or None.
 
     Returns:
         The inputs, (B, T - 1); their attention mask, None if no padding is left; and the labels, (B, T - 1),
         `IGNORED` where a token or its successor is padding.
 
     Raises:
-        ValueError: the shapes do not fit, or the rows have one place only.
+        ValueError: the shapes do not match, or the rows have only one token.
     """
     _check_mask(ids, attention_mask)
     if ids.size(1) < 2:
@@ -88,21 +87,21 @@ def shift_tokens_left(ids: Tensor, attention_mask: Tensor | None) -> tuple[Tenso
 def shift_tokens_right(
     target_ids: Tensor, attention_mask: Tensor | None, start_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Give the decoder of an encoder-decoder what it reads, and its labels: teacher forcing.
+    """Return the inputs and labels of the decoder in an encoder-decoder, for teacher forcing.
 
-    The target `a b end` becomes the input `start a b` and the labels `a b end`. The attention mask of the
-    target is that of the input.
+    The target `a b end` becomes the input `start a b` and the labels `a b end`. The input has the same
+    attention mask as the target.
 
     Args:
         target_ids: (B, T), padded on the right.
-        attention_mask: what `pad` gave, (B, T) or None.
-        start_id: what the decoder reads first.
+        attention_mask: as `pad` returned it, (B, T) or None.
+        start_id: the first id that the decoder reads.
 
     Returns:
         The inputs and the labels, (B, T) each; labels are `IGNORED` where the target is padding.
 
     Raises:
-        ValueError: the shapes do not fit, or a target is padded on the left.
+        ValueError: the shapes do not match, or a target is padded on the left.
     """
     _check_mask(target_ids, attention_mask)
     inputs = target_ids.roll(1, dims=1)
@@ -115,20 +114,20 @@ def shift_tokens_right(
 
 
 class PackedDocuments(IterableDataset):
-    """Documents one after the other, cut into blocks of one length: a corpus without padding.
+    """A concatenation of documents, cut into blocks of one length: a corpus without padding.
 
-    Each document is followed by `end_id`. Documents are read as they are needed and never kept. Each item is
+    Each document is followed by `end_id`. Documents are read when they are needed and not kept. Each item is
     a dictionary of tensors of shape (length,), which a `DataLoader` stacks:
 
     - `ids`;
-    - `labels`: the next token of the same document, also where the block ends before it; `IGNORED` at
+    - `labels`: the next token of the same document, even where the block ends before it; `IGNORED` at
       `end_id`, which nothing follows;
-    - `positions`: places, counted from 0 in each document, and from 0 again where a block begins in the
-      middle of one, because it cannot look back beyond the block;
-    - `documents`: which tokens belong together, numbered from 0 in each block, as decoders take it.
+    - `positions`: counted from 0 in each document, and again from 0 where a block starts in the middle of
+      one, because tokens cannot attend beyond the block;
+    - `documents`: the number of each token's document, from 0 in each block, as decoders take it.
 
-    An interrupted run goes on with `load_state_dict({"blocks": n})`, n being how many blocks it has used.
-    Block n begins at token n * length, so what was used is counted and not packed again.
+    To resume an interrupted run that has used n blocks, call `load_state_dict({"blocks": n})`. Block n starts
+    at token n * length, so used documents are counted and not packed again.
     """
 
     def __init__(
@@ -143,21 +142,21 @@ class PackedDocuments(IterableDataset):
         """Pack documents.
 
         Args:
-            documents: their ids; something that can be read again from its beginning, in the same order.
+            documents: their ids, in an iterable that can be read repeatedly in the same order.
             length: of a block, at least 1.
             end_id: follows each document.
-            vocab_size: ids have to be below it; None checks only that they are not negative.
-            drop_last: leave out what does not fill a block at the end; otherwise it is filled up with
-                `end_id`, as a document of its own without labels.
+            vocab_size: ids have to be below it; pass None to check only that they are not negative.
+            drop_last: drop an incomplete block at the end; otherwise fill it with `end_id`, as another
+                document without labels.
 
         Raises:
             TypeError: `documents` is an iterator, which can be read only once.
-            ValueError: length or end_id out of range.
+            ValueError: length or end_id is out of range.
         """
         if iter(documents) is documents:
             raise TypeError(
-                "documents is an iterator, so a second epoch or a resumed run would find nothing in it: hand "
-                "over a list, or an object whose __iter__ begins anew"
+                "documents is an iterator, so a second epoch or a resumed run would find it empty: pass a "
+                "list, or an object whose __iter__ starts from the beginning"
             )
         if length < 1:
             raise ValueError(f"length={length}: a block has at least one token")
@@ -167,16 +166,16 @@ class PackedDocuments(IterableDataset):
         self._first = self._blocks = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the documents which pass is next, from 0, if they have a `set_epoch` to be told by."""
+        """Pass the number of the next epoch, from 0, on to the documents, if they have a `set_epoch`."""
         if hasattr(self.documents, "set_epoch"):
             self.documents.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, int]:
-        """Say how many blocks of a pass were given out. A loader that reads ahead has used fewer of them."""
+        """Return how many blocks of a pass were yielded. A loader that prefetches has used fewer of them."""
         return {"blocks": self._blocks}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Let the next iteration, and only that, begin after so many blocks."""
+        """Start the next iteration, and only that one, after so many blocks."""
         self._first = self._blocks = state["blocks"]
 
     def __iter__(self) -> Iterator[dict[str, Tensor]]:
@@ -184,8 +183,8 @@ class PackedDocuments(IterableDataset):
 
         Raises:
             TypeError: a document does not consist of whole numbers.
-            ValueError: an id out of range, fewer tokens than a block, or several workers, each of which would
-                read everything.
+            ValueError: an id is out of range, there are fewer tokens than a block, or several workers would
+                each read everything.
         """
         worker = get_worker_info()
         if worker is not None and worker.num_workers > 1:
@@ -196,7 +195,7 @@ class PackedDocuments(IterableDataset):
         return self._pack()
 
     def _pack(self) -> Iterator[dict[str, Tensor]]:
-        pieces: list[tuple[Tensor, Tensor]] = []  # ids and labels of the block in the making
+        pieces: list[tuple[Tensor, Tensor]] = []  # The ids and labels of the unfinished block.
         missing = self.length
         for ids, labels in self._tokens_after(self._blocks * self.length):
             start = 0
@@ -217,10 +216,10 @@ class PackedDocuments(IterableDataset):
             raise ValueError(f"all documents together do not fill one block of {self.length} tokens")
 
     def _tokens_after(self, skipped: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the ids and labels of each document, without the first tokens of all."""
+        """Yield the ids and labels of each document, after skipping the first tokens of the corpus."""
         end = torch.tensor([self.end_id])
         for number, document in enumerate(self.documents):
-            if skipped > len(document):  # with its end
+            if skipped > len(document):  # It and the end after it.
                 skipped -= len(document) + 1
                 continue
             ids = end
@@ -232,14 +231,14 @@ class PackedDocuments(IterableDataset):
 
 
 class TokenBudgetSampler(Sampler[list[int]]):
-    """Batches of sequences of similar length, each with at most so many tokens, padding included.
+    """Batches of sequences of similar length, within a budget of tokens that includes padding.
 
     For a fixed number of sequences in each batch, the library has
     `BatchSampler(LengthGroupedSampler(batch_size, lengths=lengths), batch_size, drop_last=False)`, from
     `transformers.trainer_pt_utils`.
 
-    Sequences are put in order of their length, those of one length at random, and cut into batches; then the
-    batches are shuffled. So the number of batches is the same in each epoch. It draws from PyTorch's global
+    Sequences are sorted by length (equal lengths in random order) and cut into batches, which are then
+    shuffled. So the number of batches is the same in each epoch. Random numbers come from PyTorch's global
     generator.
     """
 
@@ -247,16 +246,16 @@ class TokenBudgetSampler(Sampler[list[int]]):
         """Plan the batches.
 
         Args:
-            lengths: of all sequences, in the order of the data set; of a pair, that of the longer one.
-            tokens_per_batch: at most, sequences times the length of the longest of them.
-            shuffle: otherwise all epochs are alike, the longest first.
+            lengths: of all sequences, in the order of the data set; for pairs the longer of both.
+            tokens_per_batch: the budget: number of sequences times the length of the longest.
+            shuffle: False: all epochs have the same order, the longest sequences first.
 
         Raises:
-            ValueError: no sequences, an empty one, or one longer than a batch may be.
+            ValueError: no sequences, an empty one, or one that is longer than the budget.
         """
         self.lengths, self.shuffle = torch.as_tensor(lengths), shuffle
         if len(self.lengths) == 0:
-            raise ValueError("there are no lengths, and so there are no batches")
+            raise ValueError("there are no lengths, so there are no batches")
         for row in ((self.lengths < 1) | (self.lengths > tokens_per_batch)).nonzero()[:1].flatten().tolist():
             raise ValueError(
                 f"sequence {row} has {int(self.lengths[row])} tokens, not from 1 to tokens_per_batch="
@@ -271,7 +270,7 @@ class TokenBudgetSampler(Sampler[list[int]]):
             start += size
 
     def __len__(self) -> int:
-        """Give the number of batches in an epoch."""
+        """Return the number of batches in an epoch."""
         return len(self.sizes)
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -287,11 +286,11 @@ class TokenBudgetSampler(Sampler[list[int]]):
 def _ids(sequence: Ids, name: str, vocab_size: int | None) -> Tensor:
     if len(sequence) == 0:
         raise ValueError(f"{name} is empty: leave it out")
-    # A copy, because an array may be one that nobody may write to, such as a file in memory.
+    # A copy, because an array may be read-only, such as a memory-mapped file.
     ids = sequence if isinstance(sequence, Tensor) else torch.tensor(sequence)
     if ids.ndim != 1 or ids.dtype == torch.bool or ids.is_floating_point() or ids.is_complex():
         raise TypeError(f"{name} {tuple(ids.shape)}, {ids.dtype}: a list of whole numbers is needed")
-    ids = ids.long()  # Of unsigned numbers, tokens on a disk for instance, PyTorch can compare few.
+    ids = ids.long()  # PyTorch cannot compare most unsigned types, such as those of tokens on a disk.
     wrong = ids < 0 if vocab_size is None else (ids < 0) | (ids >= vocab_size)
     if wrong.any():
         place = int(wrong.nonzero()[0])

@@ -151,7 +151,7 @@ class RunCheckpoints:
         except (RuntimeError, ValueError, KeyError) as error:
             raise CheckpointError(
                 f"The checkpoint {path} is of another model: {error} "
-                "Give another checkpoint_folder, or delete this one."
+                "Pass another checkpoint_folder, or delete this one."
             ) from error
         if not (path / f"random_states_{self.rank}.pkl").exists():  # There were fewer processes.
             set_seed(self.seed + len(history.steps), device_specific=True)
@@ -165,12 +165,12 @@ class RunCheckpoints:
         if found := differences(then, self.conditions):
             raise CheckpointError(
                 f"The checkpoint {path} is of a run with other settings, options or data: {found}. "
-                "Resume with the former values, or give another checkpoint_folder."
+                "Resume with the former values, or pass another checkpoint_folder."
             )
         if num_steps > self.total_steps:
             raise CheckpointError(
                 f"The checkpoint {path} has {num_steps} steps, and the run is now {self.total_steps} steps "
-                "long: make it at least as long, or give another checkpoint_folder."
+                "long: make it at least as long, or pass another checkpoint_folder."
             )
 
     def _report(self, path: Path, run: dict[str, int]) -> None:
@@ -220,7 +220,7 @@ def _acquire(lock: FileLock, folder: Path) -> None:
         lock.acquire(timeout=0)
     except Timeout as error:
         raise CheckpointError(
-            f"Another run is using {folder}: wait until it has ended, or give another checkpoint_folder."
+            f"Another run is using {folder}: wait until it has ended, or pass another checkpoint_folder."
         ) from error
     except OSError as error:
         raise CheckpointError(f"{folder} cannot be locked for this run: {error.strerror}.") from error
@@ -242,7 +242,7 @@ def _check_shared(folder: Path) -> None:
         blind = ", ".join(str(rank) for rank, is_seen in enumerate(seen) if not is_seen)
         raise CheckpointError(
             f"{folder} is not the same folder for all processes: what the main process writes there, "
-            f"process {blind} does not see. Give a checkpoint_folder on a disk that all of them share."
+            f"process {blind} does not see. Pass a checkpoint_folder on a disk that all of them share."
         )
 
 

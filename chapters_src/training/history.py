@@ -1,4 +1,4 @@
-"""What a training run leaves behind besides the weights. `plots.loss_curves` draws it."""
+"""The record of a training run. `plots.loss_curves` draws it."""
 
 import math
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from accelerate import Accelerator
 
 @dataclass
 class History:
-    """How a training run went, step by step."""
+    """The losses and metrics of a training run, step by step."""
 
     # For each step: "step" (from 1), "loss" (mean over its items), "learning_rate", "gradient_norm" (before
     # clipping), "items" (seen so far).
     steps: list[dict[str, float]] = field(default_factory=list)
-    # For each evaluation: "step" (after which it was done), and what the function `evaluate` gave.
+    # For each evaluation: "step" (after which it took place), and what `evaluate` returned.
     evaluations: list[dict[str, float]] = field(default_factory=list)
 
     def to_frame(self) -> pd.DataFrame:
-        """Give everything as one table.
+        """Return everything as one table.
 
         Returns:
             One row per step, its number as index; each metric is a column named "evaluation_" and its name,
@@ -32,16 +32,16 @@ class History:
 
 
 class Recorder:
-    """Collects the numbers of each step on the device, and reads them now and then.
+    """Collects the numbers of each step on the device, and reads them from time to time.
 
-    A graphics card works ahead of the program that drives it, until that asks for a number and has to wait.
+    A GPU runs asynchronously; reading a number makes the program wait for it.
     """
 
     def __init__(self, history: History, accelerator: Accelerator) -> None:
         self.history, self.accelerator = history, accelerator
-        self.noted: list[tuple[float, torch.Tensor, torch.Tensor, torch.Tensor]] = []
+        self.pending: list[tuple[float, torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
-    def note(
+    def add(
         self, learning_rate: float, loss_sum: torch.Tensor, norm: torch.Tensor, num_items: torch.Tensor
     ) -> None:
         """Keep the numbers of a step.
@@ -52,19 +52,19 @@ class Recorder:
             norm: of the gradient of the mean loss.
             num_items: of all processes.
         """
-        self.noted.append((learning_rate, loss_sum, norm, num_items))
+        self.pending.append((learning_rate, loss_sum, norm, num_items))
 
     def read(self) -> None:
-        """Move what was noted into the history.
+        """Move the pending numbers into the history.
 
         Raises:
             FloatingPointError: a loss or the norm of a gradient is not finite.
             ValueError: a step had no items.
         """
-        if not self.noted:
+        if not self.pending:
             return
-        learning_rates, *numbers = zip(*self.noted, strict=True)
-        self.noted = []
+        learning_rates, *numbers = zip(*self.pending, strict=True)
+        self.pending = []
         loss_sums, norms, counts = map(torch.stack, numbers)
         loss_sums = self.accelerator.reduce(loss_sums, "sum")
         rows = zip(learning_rates, loss_sums.tolist(), norms.tolist(), counts.tolist(), strict=True)
@@ -85,11 +85,11 @@ class Recorder:
             self.history.steps.append({**record, "gradient_norm": norm, "items": items})
 
     def _may_overflow(self) -> bool:
-        """In fp16 a scaled gradient overflows now and then; its step is left out, and the scale is halved."""
+        """In fp16 a scaled gradient overflows at times; its step is skipped, and the scale is halved."""
         return self.accelerator.scaler is not None and self.accelerator.scaler.get_scale() >= 1
 
 
 def _weights(steps_ago: int) -> str:
     if steps_ago == 0:
-        return "The weights are those of the step before."
-    return f"That was {steps_ago} steps ago, so the weights are spoiled: go on from the last checkpoint."
+        return "The weights are still those of the previous step."
+    return f"That was {steps_ago} steps ago, so the weights are corrupted: resume from the last checkpoint."

@@ -157,7 +157,7 @@ def train(
                     accelerator, wrapped, batches_of_step, compute_loss, count_items
                 )
                 norm = accelerator.clip_grad_norm_(wrapped.parameters(), settings.max_grad_norm)
-                recorder.note(learning_rate, loss_sum, full_tensor(norm), num_items)
+                recorder.add(learning_rate, loss_sum, full_tensor(norm), num_items)
                 done = step + 1
                 evaluates = _is_due(done, settings.evaluate_every, total_steps)
                 saves = _is_due(done, settings.checkpoint_every, total_steps)

@@ -1,7 +1,7 @@
 """Which batches each step of a run sees: the same whenever the run is repeated, shared among the processes.
 
-Data with a length are read in an order that is drawn anew for each epoch and follows only from the seed and
-the number of the epoch. A stream (an `IterableDataset`) comes in its own order, one batch at a time. In both
+Data with a length are read in a new order in each epoch, which follows only from the seed and the number of
+the epoch. A stream (an `IterableDataset`) comes in its own order, one batch at a time. In both
 cases process r of n takes every n-th batch of a step, starting with the r-th; so a step of two processes is a
 step of one process that accumulates twice as many batches.
 """

@@ -1,4 +1,4 @@
-"""What a training run can be told, and the learning rate that follows from it. Chapters 05, 09 and 12."""
+"""The settings of a training run, and the learning rate that follows from them. Chapters 05, 09 and 12."""
 
 import math
 from dataclasses import dataclass
@@ -11,28 +11,31 @@ PRECISIONS = ("no", "bf16", "fp16")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All that decides how a run goes, besides the model and the data.
+    """Everything that determines a run, besides the model and the data.
 
-    A step is one update of the weights. Exactly one of `num_epochs` and `max_steps` is given.
+    A step is one update of the weights. Set exactly one of `num_epochs` and `max_steps`.
 
     Raises:
-        ValueError: a value that is out of range.
+        ValueError: a value is out of range.
     """
 
-    learning_rate: float  # The highest one of the run, after the warm-up.
+    learning_rate: float  # The highest of the run, after the warm-up.
     num_epochs: int = 0  # Passes over the data.
-    max_steps: int = 0  # Steps, over as many passes as that takes.
-    min_learning_rate: float = 0.0  # "linear" and "cosine" would reach it one step after the last.
+    max_steps: int = 0  # Steps, over as many passes as they need.
+    min_learning_rate: float = 0.0  # "linear" and "cosine" reach it one step after the last.
     warmup: float = 0.0  # Share of the steps in which the learning rate rises from 0, from 0 to 1.
-    schedule: str = "linear"  # After the warm-up: "constant", or down, "linear" or "cosine".
-    weight_decay: float = 0.01  # Of matrices; biases and the gains of norms have none.
-    betas: tuple[float, float] = (0.9, 0.999)  # AdamW's: how long it remembers gradients and their squares.
-    max_grad_norm: float = 1.0  # Longer gradients are scaled down to this length; math.inf: none are.
+    schedule: str = "linear"  # After the warm-up: "constant", "linear" or "cosine".
+    weight_decay: float = 0.01  # Of matrices; biases and gains of norms have none.
+    betas: tuple[float, float] = (
+        0.9,
+        0.999,
+    )  # Of AdamW: decay of its averages of gradients and of their squares.
+    max_grad_norm: float = 1.0  # Larger gradients are scaled down to this norm; math.inf: no clipping.
     accumulation_steps: int | None = None  # Batches of each process in one step; None: the launcher's, or 1.
     mixed_precision: str | None = None  # "no", "bf16" or "fp16"; None: the launcher's, or "no".
-    split_stream: bool = True  # Share one stream out; False: each process brings a stream of its own.
-    seed: int = 0  # Of the order of the examples, of dropout, and of all else drawn on the way.
-    log_every: int | None = None  # Steps between two looks at the losses; None: 1 on a processor, else 10.
+    split_stream: bool = True  # All processes share one stream; False: each has its own.
+    seed: int = 0  # Of the order of the examples, of dropout, and of all other random numbers.
+    log_every: int | None = None  # Steps between two readings of the losses; None: 1 on a CPU, else 10.
     evaluate_every: int = 0  # Steps; 0: only at the end.
     checkpoint_every: int = 0  # Steps; 0: only at the end.
 
@@ -40,8 +43,8 @@ class Settings:
         optional = ("accumulation_steps", "log_every")
         for name in ("num_epochs", "max_steps", "seed", "evaluate_every", "checkpoint_every", *optional):
             value, least = getattr(self, name), int(name in optional)
-            is_left_out = value is None and name in optional
-            if not is_left_out and (not isinstance(value, int) or value < least):
+            is_default = value is None and name in optional
+            if not is_default and (not isinstance(value, int) or value < least):
                 raise ValueError(f"{name}={value!r} has to be a whole number, at least {least}")
         if (self.num_epochs > 0) == (self.max_steps > 0):
             given = f"num_epochs={self.num_epochs}, max_steps={self.max_steps}"
@@ -75,14 +78,14 @@ class Settings:
 
 
 def learning_rate_at(step: int, total_steps: int, settings: Settings) -> float:
-    """Give the learning rate of one step.
+    """Return the learning rate of one step.
 
-    Warm-up and decay are those of Transformers' `get_linear_schedule_with_warmup` and its siblings. So with a
-    warm-up the very first step has the rate 0 and changes nothing.
+    Warm-up and decay are the same as in Transformers' `get_linear_schedule_with_warmup` and its siblings. So
+    with a warm-up the first step has the rate 0 and changes nothing.
 
     Args:
         step: from 0.
-        total_steps: of the whole run.
+        total_steps: of the run.
         settings: with `learning_rate`, `min_learning_rate`, `warmup` and `schedule`.
 
     Returns:
@@ -107,14 +110,14 @@ def learning_rate_at(step: int, total_steps: int, settings: Settings) -> float:
 
 
 def best_precision(device: torch.device | str) -> str:
-    """Tell which mixed precision a device does well.
+    """Return the mixed precision that suits a device.
 
     Args:
         device: as `setup` returned it.
 
     Returns:
-        "bf16" on a graphics card that computes with bfloat16 itself, "fp16" on another, else "no". (Some
-        processors do bfloat16, too: the way to know is to time both.)
+        "bf16" on a GPU that computes in bfloat16 natively, "fp16" on other GPUs, "no" elsewhere. (Some CPUs
+        are fast in bfloat16 too; time both to find out.)
     """
     if torch.device(device).type != "cuda":
         return "no"

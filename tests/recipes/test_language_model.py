@@ -42,7 +42,7 @@ def test_a_smoke_run_goes_from_the_data_to_the_card(tmp_path, capsys, quiet_libr
     assert written[0]["generated_text"].startswith("Return the")
     with pytest.raises(SystemExit):
         language_model.main(["--output", str(folder), "--smoke"])
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_what_is_shipped_is_small():

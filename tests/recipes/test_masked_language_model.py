@@ -87,7 +87,7 @@ def test_a_smoke_run_goes_from_the_data_to_the_card(tmp_path, capsys, folder, te
         assert folder not in (result / file).read_text(encoding="utf-8"), "no path of this machine"
     with pytest.raises(SystemExit):
         recipe.main(options)
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def _of_library(model, texts):

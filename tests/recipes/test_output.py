@@ -1,4 +1,4 @@
-"""What all recipes share: the options, the folder that is whole or not there, the facts, the precision."""
+"""What all recipes share: the options, the folder that is complete or absent, the facts, the precision."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def test_an_output_that_is_there_is_refused(tmp_path, capsys):
     assert options.smoke and options.seed == 0 and options.output == tmp_path / "new"
     with pytest.raises(SystemExit):
         options_from(parser, ["--output", str(tmp_path)])
-    assert f"{tmp_path} is there already" in capsys.readouterr().err
+    assert f"{tmp_path} already exists" in capsys.readouterr().err
 
 
 def test_facts_tell_of_a_smoke_run():

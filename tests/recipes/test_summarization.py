@@ -47,7 +47,7 @@ def test_a_smoke_run_goes_from_the_data_to_the_card(tmp_path, encoder, texts, ca
     assert len(written) == 5 and sorted(written) == sorted(again), "the card shows what the files write"
     with pytest.raises(SystemExit):
         summarization.main(["--output", str(folder), "--smoke"])
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def _test_pairs():

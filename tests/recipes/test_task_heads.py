@@ -64,7 +64,7 @@ def test_a_smoke_run_goes_from_the_data_to_the_card(task, tmp_path, capsys, fold
         assert folder not in (result / file).read_text(encoding="utf-8"), "no path of this machine"
     with pytest.raises(SystemExit):
         heads.main(options)
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 # Its parts ------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ FSDP2 = {
 
 
 def on_cards(folder, num_processes=1, **environment):
-    """Run the script on so many cards. Gives what it reports."""
+    """Run the script on so many GPUs. Returns what it reports."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("ACCELERATE_")}
     package = str(Path(loop.__file__).parents[2])
     torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={num_processes}"]

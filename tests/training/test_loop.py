@@ -19,7 +19,7 @@ import small_run
 import torch
 from small_run import collate, compute_loss, digest, evaluate, make_batches, make_model, settings
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from chapters_src.training import CheckpointError, History, Settings, loop, train
 from chapters_src.transformer import Config, LanguageModel
@@ -97,7 +97,7 @@ def test_one_large_batch_is_several_unequal_ones():
 
 
 def seen_by(num_examples=10, **changes):
-    """Train on the numbers from 0 up, and give those that each step saw."""
+    """Train on the numbers from 0 up. Returns those that each step saw."""
     steps = []
 
     def note(model, batch):
@@ -284,7 +284,7 @@ def test_betas_and_lowest_rate_reach_the_optimizer(monkeypatch):
 def test_losses_are_read_once_in_an_interval(monkeypatch):
     readings = []
     read = loop.Recorder.read
-    monkeypatch.setattr(loop.Recorder, "read", lambda self: (readings.append(len(self.noted)), read(self)))
+    monkeypatch.setattr(loop.Recorder, "read", lambda self: (readings.append(len(self.pending)), read(self)))
     expected = train(make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=9))
     assert readings == [1] * 9
     readings.clear()
@@ -345,6 +345,32 @@ def test_batches_as_the_libraries_make_them():
     assert history.steps[-1]["items"] == 24
 
 
+class WhereLoaded(Dataset):
+    """Eight numbers, each with the process that has loaded it."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return torch.tensor([i, os.getpid()])
+
+
+@pytest.mark.parametrize(("persist", "num_processes"), [(True, 1), (False, 3)])
+def test_workers_persist_over_epochs_if_the_loader_says_so(persist, num_processes):
+    seen = []
+
+    def note(model, batch):
+        seen.extend(batch.tolist())
+        return model(batch.float()).sum() * 1e-9
+
+    batches = DataLoader(WhereLoaded(), 2, shuffle=True, num_workers=1, persistent_workers=persist)
+    train(torch.nn.Linear(2, 1), batches, note, Settings(**PLAIN, num_epochs=3), count_items=len)
+    numbers, processes = zip(*seen, strict=True)
+    assert len({*processes}) == num_processes and os.getpid() not in processes
+    assert [sorted(numbers[first : first + 8]) for first in (0, 8, 16)] == [[*range(8)]] * 3
+    assert numbers[:8] != numbers[8:16]
+
+
 # Errors ---------------------------------------------------------------------------------------------------
 
 
@@ -386,6 +412,7 @@ class Endless(IterableDataset):
         ({"batches": DataLoader(Endless()), "settings": Settings(**PLAIN, num_epochs=1)}, "set max_steps"),
         ({"batches": DataLoader([1, 2], batch_size=None)}, "set a batch_size"),
         ({"batches": make_batches(generator=torch.Generator())}, "has its own generator"),
+        ({"batches": make_batches(num_workers=1, in_order=False)}, "in_order=False"),
         (
             {"settings": Settings(**PLAIN, max_steps=2, split_stream=False)},
             "split_stream=False is for streams",
@@ -651,7 +678,7 @@ def muon_and_adamw(muon_rate=0.02, decay=0.1):
 )
 def test_what_changes_the_training_is_refused_with_both_values(tmp_path, before, after, message):
     resume_as(tmp_path, **before)
-    with pytest.raises(CheckpointError, match=rf"{message}.*Resume with the former values, or give another"):
+    with pytest.raises(CheckpointError, match=rf"{message}.*Resume with the former values, or pass another"):
         resume_as(tmp_path, **after)
 
 
@@ -812,7 +839,7 @@ def test_the_last_checkpoint_is_finite(tmp_path, log_every):
     assert all(math.isfinite(loss) for loss in losses(history)) and len(history.steps) == 9
 
 
-def test_with_longer_intervals_the_message_says_that_the_weights_are_spoiled():
+def test_with_longer_intervals_the_message_says_that_the_weights_are_corrupted():
     calls = []
 
     def spoiled(model, batch):

@@ -77,7 +77,7 @@ class Interrupted(Exception):
 
 
 def run(data, folder=None, stop_before=None, model_seed=0, batch_size=4, **changes):
-    """Train a little regression. Gives the model, the history, and the batches that were used."""
+    """Train a small regression. Returns the model, the history, and the batches that were used."""
     torch.manual_seed(model_seed)
     model, seen = torch.nn.Sequential(torch.nn.Linear(1, 3), torch.nn.Dropout(0.5), torch.nn.Linear(3, 1)), []
 
