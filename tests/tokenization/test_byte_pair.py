@@ -251,7 +251,7 @@ def test_constructor_checks_the_merges():
         BytePairTokenizer({c: n for c, n in bytes_only.items() if c != "ÿ"} | {"x1": bytes_only["ÿ"]}, [])
     with pytest.raises(ValueError, match="merge 0 joins 'ab' and 'c', but no earlier merge"):
         BytePairTokenizer(bytes_only | {"abc": 256, "ab": 257}, [("ab", "c"), ("a", "b")])
-    with pytest.raises(ValueError, match="merge 1 makes 'ab', which is a piece already"):
+    with pytest.raises(ValueError, match="merge 1 makes 'ab', which is already a piece"):
         BytePairTokenizer(bytes_only | {"ab": 256}, [("a", "b"), ("a", "b")])
     with pytest.raises(ValueError, match=r"special tokens \['ab'\] are pieces of text"):
         BytePairTokenizer(bytes_only | {"ab": 256}, [("a", "b")], special_tokens=("ab",))

@@ -115,7 +115,7 @@ def test_training_refuses_what_it_cannot_use(kind):
         kind.train(["", ""], 300)
     with pytest.raises(TypeError, match="pass a list of texts"):
         kind.train("one text", 300)
-    with pytest.raises(ValueError, match=r"twice: \['<pad>'\]"):
+    with pytest.raises(ValueError, match=r"repeated: \['<pad>'\]"):
         kind.train(["a"], 300, special_tokens=("<pad>", "<s>", "<pad>"))
     with pytest.raises(TypeError, match="is one string"):
         kind.train(["a"], 300, special_tokens="<pad>")
@@ -223,7 +223,7 @@ def test_half_a_file(kind, saved, length):
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"[1, 2]", b"{}", b'{"tokenizer": 5}', b"null"])
 def test_some_other_file(kind, saved, content):
     saved.write_bytes(content)
-    with pytest.raises(ValueError, match="no saved tokenizer"):
+    with pytest.raises(ValueError, match="(holds no|not a) saved tokenizer"):
         kind.load(saved)
 
 

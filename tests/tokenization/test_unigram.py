@@ -165,9 +165,9 @@ def test_special_tokens_as_in_the_library():
 
 
 def test_constructor_checks_the_pieces():
-    with pytest.raises(ValueError, match="only once"):
+    with pytest.raises(ValueError, match="distinct"):
         UnigramTokenizer([("<unk>", 0.0), ("a", -1.0), ("a", -2.0)])
-    with pytest.raises(ValueError, match="one character at least"):
+    with pytest.raises(ValueError, match="not empty"):
         UnigramTokenizer([("<unk>", 0.0), ("", -1.0)])
     with pytest.raises(ValueError, match=r"missing from the vocabulary: \['<unk>'\]"):
         UnigramTokenizer([("a", -1.0)])

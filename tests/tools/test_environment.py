@@ -88,7 +88,7 @@ class Machine:
         monkeypatch.setattr(environment, "COLAB_REQUIREMENTS", self.root / "colab.txt")
         monkeypatch.setattr(environment, "COLAB_PYTHON", sys.version_info[:2])
         monkeypatch.setattr(environment, "NEWEST_REQUIREMENTS", self.root / "build" / "newest.txt")
-        for name in [*environment.SETTINGS.values(), "UV_INDEX_STRATEGY", "UV_TORCH_BACKEND"]:
+        for name in [*environment.SETTINGS.values(), "UV_INDEX_STRATEGY", "UV_TORCH_BACKEND", "UV_CACHE_DIR"]:
             monkeypatch.delenv(name, raising=False)
 
     def write_project(self, text: str) -> None:
