@@ -223,7 +223,7 @@ def test_half_a_file(kind, saved, length):
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"[1, 2]", b"{}", b'{"tokenizer": 5}', b"null"])
 def test_some_other_file(kind, saved, content):
     saved.write_bytes(content)
-    with pytest.raises(ValueError, match="(holds no|not a) saved tokenizer"):
+    with pytest.raises(ValueError, match=r"(holds no|not a) saved tokenizer"):
         kind.load(saved)
 
 
