@@ -13,7 +13,7 @@ S keys, D numbers per head (`head_dim`).
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -89,6 +89,36 @@ def document_mask(documents: Tensor) -> Tensor:
             "each token's document"
         )
     return documents[:, None, :, None] == documents[:, None, None, :]
+
+
+def sliding_window_mask(
+    num_queries: int, num_keys: int, window: int, device: torch.device | None = None
+) -> Tensor:
+    """Hide the tokens that are `window` or more places before a query.
+
+    Beltagy et al., Longformer (2020), section 3.1, https://arxiv.org/abs/2004.05150. Later tokens are not
+    hidden: combine it with `causal_mask`, and a query attends to itself and to the `window` - 1 tokens before
+    it. If there are more keys than queries, as with a cache, the queries are the last tokens.
+
+    Args:
+        num_queries: T.
+        num_keys: S.
+        window: number of tokens, the query's own included.
+        device: where to create the mask.
+
+    Returns:
+        Boolean, (T, S).
+
+    Raises:
+        ValueError: there are no queries, fewer keys than queries, or no token in the window.
+    """
+    if window < 1 or not 1 <= num_queries <= num_keys:
+        raise ValueError(
+            f"a window of {window}, {num_queries} queries and {num_keys} keys: the window has at least one "
+            "token, at least one query is needed, and no more queries than keys"
+        )
+    full = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
+    return full.triu(diagonal=num_keys - num_queries - window + 1)
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Mask) -> Tensor:
@@ -195,44 +225,79 @@ def apply_rotary(heads: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:
 class KeyValueCache:
     """The keys and values that one attention module has computed, in memory allocated in advance.
 
+    With a sliding window, tokens that no later query can reach are discarded, so the memory does not grow
+    beyond the window and `2 * SPARE` tokens.
+
     Args:
         batch_size: B.
         num_heads: G, heads of keys and values.
-        capacity: the largest number of tokens it can hold.
+        capacity: the largest number of tokens it can read.
         head_dim: D.
         like: a tensor with the data type and device to use.
+        window: number of tokens that a query attends to, itself included; None: all tokens.
     """
 
-    def __init__(self, batch_size: int, num_heads: int, capacity: int, head_dim: int, like: Tensor) -> None:
-        self._key = like.new_zeros(batch_size, num_heads, capacity, head_dim)
+    SPARE = 64  # Tokens before the window that are kept at least, so that as many can be cropped.
+
+    def __init__(
+        self,
+        batch_size: int,
+        num_heads: int,
+        capacity: int,
+        head_dim: int,
+        like: Tensor,
+        window: int | None = None,
+    ) -> None:
+        self.capacity, self.window = capacity, window
+        places = capacity if window is None else min(capacity, window - 1 + 2 * self.SPARE)
+        self._key = like.new_zeros(batch_size, num_heads, places, head_dim)
         self._value = torch.zeros_like(self._key)
-        self.length = 0  # Number of tokens it holds.
+        self.length = 0  # Number of tokens it has read.
+        self._discarded = 0  # How many of them it no longer holds: the first ones.
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Append new tokens, without copying the earlier ones.
+        """Append new tokens, without copying the earlier ones (with a window: seldom).
 
         Args:
             key: of the new tokens, (B, G, T, D).
             value: of the new tokens, (B, G, T, D).
 
         Returns:
-            The keys and the values of all tokens so far, each (B, G, S, D): views into the cache.
+            The keys and the values of all tokens so far, each (B, G, S, D): views into the cache. With a
+            window, those that one of the new tokens can reach: the last S = min(tokens, window - 1 + T).
 
         Raises:
             ValueError: the tokens exceed the capacity, or belong to another number of sequences.
         """
-        rows, _, capacity, _ = self._key.shape
-        end = self.length + key.size(2)
-        if key.size(0) != rows or end > capacity:
+        rows, _, places, _ = self._key.shape
+        num_new = key.size(2)
+        end = self.length + num_new
+        if key.size(0) != rows or end > self.capacity:
             raise ValueError(
-                f"cannot append {key.size(2)} tokens of {key.size(0)} sequences: the cache is for {rows} "
-                f"sequences, and {self.length} of its capacity of {capacity} tokens are used; select rows, "
-                "or create it with a larger capacity"
+                f"cannot append {num_new} tokens of {key.size(0)} sequences: the cache is for {rows} "
+                f"sequences, and {self.length} of its capacity of {self.capacity} tokens are used; select "
+                "rows, or create it with a larger capacity"
             )
-        self._key.narrow(2, self.length, key.size(2)).copy_(key)
-        self._value.narrow(2, self.length, key.size(2)).copy_(value)
+        in_reach = end if self.window is None else min(end, self.window - 1 + num_new)
+        if self.window is not None and end - self._discarded > places:
+            return self._slide(key, value, self.window - 1 + self.SPARE, in_reach)
+        start = self.length - self._discarded
+        self._key.narrow(2, start, num_new).copy_(key)
+        self._value.narrow(2, start, num_new).copy_(value)
         self.length = end
-        return self._key.narrow(2, 0, end), self._value.narrow(2, 0, end)
+        first = start + num_new - in_reach
+        return self._key.narrow(2, first, in_reach), self._value.narrow(2, first, in_reach)
+
+    def _slide(self, key: Tensor, value: Tensor, num_kept: int, in_reach: int) -> tuple[Tensor, Tensor]:
+        """Append new tokens, and discard all but the last `num_kept`; return those in reach."""
+        held, reached = self.length - self._discarded, []
+        for buffer, new in ((self._key, key), (self._value, value)):
+            tokens = torch.cat([buffer[:, :, :held][:, :, -num_kept:], new], dim=2)
+            buffer[:, :, :num_kept] = tokens[:, :, -num_kept:]
+            reached.append(tokens[:, :, -in_reach:])
+        self.length += key.size(2)
+        self._discarded = self.length - num_kept
+        return reached[0], reached[1]
 
     def select(self, rows: Tensor) -> None:
         """Keep these sequences of the batch, in this order. Beam search repeats some of them.
@@ -240,18 +305,29 @@ class KeyValueCache:
         Args:
             rows: indices into the batch, of any number.
         """
+        held = self.length - self._discarded
         for name in ("_key", "_value"):
             tensor = getattr(self, name)
-            filled = tensor[:, :, : self.length].index_select(0, rows)
+            filled = tensor[:, :, :held].index_select(0, rows)
             if len(rows) != tensor.size(0):
                 tensor = tensor.new_zeros(len(rows), *tensor.shape[1:])
                 setattr(self, name, tensor)
-            tensor[:, :, : self.length] = filled
+            tensor[:, :, :held] = filled
+
+    def can_crop(self, length: int) -> bool:
+        """Return whether it still holds what the tokens after the first `length` attend to."""
+        reach = 0 if self.window is None else self.window - 1
+        return 0 <= length <= self.length and self._discarded <= max(length - reach, 0)
 
     def crop(self, length: int) -> None:
-        """Discard all but the first `length` tokens; a ValueError if there are fewer."""
+        """Discard all but the first `length` tokens; a ValueError where `can_crop` is False."""
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot keep {length} tokens: the cache holds {self.length}")
+        if not self.can_crop(length):
+            raise ValueError(
+                f"cannot keep {length} tokens: the first {self._discarded} are discarded, and the window of "
+                f"{self.window} of the next token would reach them"
+            )
         self.length = length
 
 
@@ -260,17 +336,25 @@ class _Attention(nn.Module):
 
     output: nn.Linear
 
-    def __init__(self, d_model: int, num_heads: int, num_key_value_heads: int | None, dropout: float) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        num_key_value_heads: int | None,
+        head_dim: int | None,
+        dropout: float,
+    ) -> None:
         super().__init__()
         groups = num_heads if num_key_value_heads is None else num_key_value_heads
         d_model, num_heads, groups = map(operator.index, (d_model, num_heads, groups))
-        if num_heads < 1 or groups < 1 or d_model % num_heads or num_heads % groups:
+        divides = head_dim is not None or (num_heads > 0 and d_model % num_heads == 0)
+        if num_heads < 1 or groups < 1 or not divides or num_heads % groups:
             raise ValueError(
                 f"d_model={d_model}, num_heads={num_heads}, num_key_value_heads={groups}: num_heads has to "
-                "divide d_model, and num_key_value_heads has to divide num_heads"
+                "divide d_model unless head_dim is given, and num_key_value_heads has to divide num_heads"
             )
         self.d_model, self.num_heads, self.num_key_value_heads = d_model, num_heads, groups
-        self.head_dim = d_model // num_heads
+        self.head_dim = d_model // num_heads if head_dim is None else operator.index(head_dim)
         self.dropout = dropout
         self._record: list[Tensor] | None = None
 
@@ -310,10 +394,13 @@ class MultiHeadAttention(_Attention):
 
     Args:
         d_model: width of input and output.
-        num_heads: H, a divisor of d_model; head_dim = d_model / H.
+        num_heads: H, a divisor of d_model unless `head_dim` is given.
         num_key_value_heads: G, a divisor of H; defaults to H.
+        head_dim: D; defaults to d_model / H.
         bias: whether the projections have biases.
         dropout: probability of dropping an attention weight in training.
+        query_key_norm: makes the norm of each query and of each key, called with D, so that a score cannot
+            grow with their lengths: Henry et al. (2020), https://arxiv.org/abs/2010.04245. None: no norms.
 
     Raises:
         ValueError: a number does not divide the other.
@@ -325,13 +412,18 @@ class MultiHeadAttention(_Attention):
         num_heads: int,
         *,
         num_key_value_heads: int | None = None,
+        head_dim: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
+        query_key_norm: Callable[[int], nn.Module] | None = None,
     ) -> None:
-        super().__init__(d_model, num_heads, num_key_value_heads, dropout)
+        super().__init__(d_model, num_heads, num_key_value_heads, head_dim, dropout)
         rows = (self.num_heads + 2 * self.num_key_value_heads) * self.head_dim
         self.query_key_value = nn.Linear(self.d_model, rows, bias=bias)
-        self.output = nn.Linear(self.d_model, self.d_model, bias=bias)
+        self.output = nn.Linear(self.num_heads * self.head_dim, self.d_model, bias=bias)
+        self.query_norm = self.key_norm = None
+        if query_key_norm is not None:
+            self.query_norm, self.key_norm = query_key_norm(self.head_dim), query_key_norm(self.head_dim)
 
     def forward(
         self,
@@ -347,7 +439,8 @@ class MultiHeadAttention(_Attention):
             hidden_states: (B, T, d_model).
             mask: None, "causal" (if S = T), or boolean, broadcast to (B, H, T, S).
             angles: for rotary positions, those of the T tokens.
-            cache: the keys and values are appended to it, and S is its new length. Without a cache, S = T.
+            cache: the keys and values are appended to it, and S is the number of tokens that it returns.
+                Without a cache, S = T.
 
         Returns:
             (B, T, d_model).
@@ -358,11 +451,13 @@ class MultiHeadAttention(_Attention):
         self._check_states("hidden_states", hidden_states)
         groups = self.num_key_value_heads
         heads = self._split(self.query_key_value(hidden_states))  # (B, H + 2 * G, T, D)
-        if angles is None:
-            query, key, value = heads.split_with_sizes([self.num_heads, groups, groups], dim=1)
-        else:
-            compared, value = heads.split_with_sizes([self.num_heads + groups, groups], dim=1)
-            query, key = apply_rotary(compared, angles).split_with_sizes([self.num_heads, groups], dim=1)
+        compared, value = heads.split_with_sizes([self.num_heads + groups, groups], dim=1)
+        if self.query_norm is not None and self.key_norm is not None:
+            query, key = compared.split_with_sizes([self.num_heads, groups], dim=1)
+            compared = torch.cat([self.query_norm(query), self.key_norm(key)], dim=1)
+        if angles is not None:
+            compared = apply_rotary(compared, angles)
+        query, key = compared.split_with_sizes([self.num_heads, groups], dim=1)
         if cache is not None:
             key, value = cache.append(key, value)
         return self._attend(query, key, value, mask)
@@ -373,7 +468,7 @@ class CrossAttention(_Attention):
 
     One projection computes the queries, another the keys and values (rows of the keys first).
 
-    Args, and what is raised: as for `MultiHeadAttention`.
+    Args, and what is raised: as for `MultiHeadAttention`, without `query_key_norm`.
     """
 
     def __init__(
@@ -382,13 +477,15 @@ class CrossAttention(_Attention):
         num_heads: int,
         *,
         num_key_value_heads: int | None = None,
+        head_dim: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__(d_model, num_heads, num_key_value_heads, dropout)
-        self.query = nn.Linear(self.d_model, self.d_model, bias=bias)
+        super().__init__(d_model, num_heads, num_key_value_heads, head_dim, dropout)
+        width = self.num_heads * self.head_dim
+        self.query = nn.Linear(self.d_model, width, bias=bias)
         self.key_value = nn.Linear(self.d_model, 2 * self.num_key_value_heads * self.head_dim, bias=bias)
-        self.output = nn.Linear(self.d_model, self.d_model, bias=bias)
+        self.output = nn.Linear(width, self.d_model, bias=bias)
 
     def forward(
         self, hidden_states: Tensor, memory: Tensor | tuple[Tensor, Tensor], memory_mask: Tensor | None

@@ -1,10 +1,11 @@
 """Checkpoints: the library's weights in our models, and our models saved, loaded and exported.
 
-Six model types of the Transformers library are supported: BERT and DistilBERT become our `Encoder`, GPT-2 and
-Llama our `LanguageModel`, BART and Marian our `EncoderDecoder`. `names` maps our parameter names to the
-library's, `configurations` converts configurations, `conversion` copies the weights and checks that none is
-missing or left over, and `folders` reads and writes files. `on_encoder` adds a new decoder to a pretrained
-encoder, and saves only what was trained. Chapter 08 converts and compares; chapters 12, 13 and 14 use it.
+Eight model types of the Transformers library are supported: BERT and DistilBERT become our `Encoder`, GPT-2,
+Llama, Qwen 3 (dense) and Gemma 3 (text) our `LanguageModel`, BART and Marian our `EncoderDecoder`. `names`
+maps our parameter names to the library's, `configurations` converts configurations, `conversion` copies the
+weights and checks that none is missing or left over, and `folders` reads and writes files. `on_encoder` adds
+a new decoder to a pretrained encoder, and saves only what was trained. Chapter 08 converts and compares;
+chapters 12, 13 and 14 use it.
 """
 
 from chapters_src.pretrained.conversion import from_library, to_library

@@ -3,7 +3,8 @@
 A setting that one side has and the other does not support raises an error that names it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from torch import nn
 from transformers import BertConfig, GPT2Config, LlamaConfig, PretrainedConfig
@@ -18,6 +19,8 @@ _ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
 }
+# Settings of Qwen 3 and Gemma 3, which are converted in one direction only.
+_NOT_EXPORTED = {"query_key_norm": False, "sliding_layers": ((),), "norm_output": False}
 _LIBRARY_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 
 
@@ -85,16 +88,44 @@ def _gpt2(config: PretrainedConfig) -> LanguageModel:
 
 
 def _llama(config: PretrainedConfig) -> LanguageModel:
+    base = _rotary_base(config, config.rope_parameters)
+    return _like_llama(config, mlp_bias=config.mlp_bias, rotary_base=base)
+
+
+def _qwen3(config: PretrainedConfig) -> LanguageModel:
+    base = _rotary_base(config, config.rope_parameters)
+    return _like_llama(config, rotary_base=base, query_key_norm=True, **_windows(config))
+
+
+def _gemma3(config: PretrainedConfig) -> LanguageModel:
     _only(
         config,
-        head_dim=config.hidden_size // config.num_attention_heads,
-        mlp_bias=config.attention_bias,  # Ours has biases in both or neither.
+        query_pre_attn_scalar=config.head_dim,  # Scores are divided by the root of it.
+        attn_logit_softcapping=None,
+        final_logit_softcapping=None,
+        use_bidirectional_attention=(False, None),
     )
-    rope = config.rope_parameters
-    if rope.get("rope_type", "default") != "default" or rope.get("partial_rotary_factor", 1.0) != 1.0:
-        raise ValueError(
-            f"llama with rope_parameters={rope}: only rope_type='default' over whole heads is supported"
-        )
+    windows = _windows(config)
+    if windows:
+        base = _rotary_base(config, config.rope_parameters["sliding_attention"])
+        windows["sliding_rotary_base"] = base
+    return _like_llama(
+        config,
+        activation="hidden_activation",
+        rotary_base=_rotary_base(config, config.rope_parameters["full_attention"]),
+        query_key_norm=True,
+        norm_output=True,
+        scale_embedding=True,
+        **windows,
+    )
+
+
+def _like_llama(
+    config: PretrainedConfig, *, activation: str = "hidden_act", mlp_bias: bool = False, **settings: Any
+) -> LanguageModel:
+    """Return a model with what Llama and its relatives have in common, and the settings given."""
+    _only(config, attention_bias=mlp_bias)  # Ours has biases in both or neither.
+    usual = config.head_dim * config.num_attention_heads == config.hidden_size
     return LanguageModel(
         Config(
             vocab_size=config.vocab_size,
@@ -102,20 +133,39 @@ def _llama(config: PretrainedConfig) -> LanguageModel:
             num_layers=config.num_hidden_layers,
             num_heads=config.num_attention_heads,
             num_key_value_heads=config.num_key_value_heads,
+            head_width=None if usual else config.head_dim,
             feed_forward_width=config.intermediate_size,
             max_length=config.max_position_embeddings,
             positions="rotary",
-            rotary_base=rope["rope_theta"],
             norm="rms",
             norm_first=True,
             norm_epsilon=config.rms_norm_eps,
-            activation=_activation(config, "hidden_act"),
+            activation=_activation(config, activation),
             gated=True,
             bias=config.attention_bias,
             tie_weights=config.tie_word_embeddings,
             attention_dropout=config.attention_dropout,
+            **settings,
         )
     )
+
+
+def _rotary_base(config: PretrainedConfig, rope: Mapping[str, Any]) -> float:
+    if rope.get("rope_type", "default") != "default" or rope.get("partial_rotary_factor", 1.0) != 1.0:
+        raise ValueError(
+            f"{config.model_type} with rope_parameters={rope}: only rope_type='default' over whole heads is "
+            "supported"
+        )
+    return rope["rope_theta"]
+
+
+def _windows(config: PretrainedConfig) -> dict[str, Any]:
+    """Return our settings of the layers that the library calls sliding."""
+    sliding = tuple(i for i, kind in enumerate(config.layer_types) if kind == "sliding_attention")
+    others = set(config.layer_types) - {"sliding_attention", "full_attention"}
+    if others:
+        raise ValueError(f"{config.model_type} with layer_types {', '.join(sorted(others))}: not supported")
+    return {"sliding_window": config.sliding_window, "sliding_layers": sliding} if sliding else {}
 
 
 def _bart(config: PretrainedConfig) -> EncoderDecoder:
@@ -161,6 +211,8 @@ BUILDERS: dict[str, Callable[[PretrainedConfig], nn.Module]] = {
     "distilbert": _distilbert,
     "gpt2": _gpt2,
     "llama": _llama,
+    "qwen3": _qwen3,
+    "gemma3_text": _gemma3,
     "bart": _bart,
     "marian": _marian,
 }
@@ -191,6 +243,7 @@ def _to_bert(config: Config) -> BertConfig:
     _has_only(
         "BERT", config, positions="learned", norm="layer", norm_first=False, embedding_norm=True,
         gated=False, bias=True, scale_embedding=(None, False), num_key_value_heads=(None, config.num_heads),
+        head_width=(None, config.d_model // config.num_heads), **_NOT_EXPORTED,
     )  # fmt: skip
     return BertConfig(
         vocab_size=config.vocab_size,
@@ -213,7 +266,7 @@ def _to_gpt2(config: Config) -> GPT2Config:
     _has_only(
         "GPT-2", config, positions="learned", norm="layer", norm_first=True, embedding_norm=False,
         gated=False, bias=True, scale_embedding=(None, False), num_key_value_heads=(None, config.num_heads),
-        num_token_types=0,
+        num_token_types=0, head_width=(None, config.d_model // config.num_heads), **_NOT_EXPORTED,
     )  # fmt: skip
     return GPT2Config(
         vocab_size=config.vocab_size,
@@ -236,7 +289,7 @@ def _to_gpt2(config: Config) -> GPT2Config:
 def _to_llama(config: Config) -> LlamaConfig:
     _has_only(
         "Llama", config, positions="rotary", norm="rms", norm_first=True, embedding_norm=False, gated=True,
-        scale_embedding=(None, False), num_token_types=0, dropout=0.0,
+        scale_embedding=(None, False), num_token_types=0, dropout=0.0, **_NOT_EXPORTED,
     )  # fmt: skip
     return LlamaConfig(
         vocab_size=config.vocab_size,
@@ -244,6 +297,7 @@ def _to_llama(config: Config) -> LlamaConfig:
         num_hidden_layers=config.num_layers,
         num_attention_heads=config.num_heads,
         num_key_value_heads=config.num_key_value_heads,
+        head_dim=config.head_dim,
         intermediate_size=config.feed_forward_width,
         max_position_embeddings=config.max_length,
         rope_parameters={"rope_type": "default", "rope_theta": config.rotary_base},
@@ -271,9 +325,10 @@ def _has_only(kind: str, config: Config, **known: object) -> None:
 def _only(config: PretrainedConfig, **known: object) -> None:
     """Raise a ValueError for settings of the library that ours does not support."""
     for name, value in known.items():
-        if getattr(config, name, value) != value:
+        allowed = value if isinstance(value, tuple) else (value,)
+        if getattr(config, name, allowed[0]) not in allowed:
             raise ValueError(
-                f"{config.model_type} with {name}={getattr(config, name)!r}: only {value!r} is supported"
+                f"{config.model_type} with {name}={getattr(config, name)!r}: only {allowed[0]!r} is supported"
             )
 
 

@@ -32,8 +32,8 @@ def from_library(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> nn.
             language-model head. Those that `LEFT_OUT` lists are ignored.
 
     Returns:
-        An `Encoder` (BERT, DistilBERT), a `LanguageModel` (GPT-2, Llama) or an `EncoderDecoder` (BART,
-        Marian), in evaluation mode.
+        An `Encoder` (BERT, DistilBERT), a `LanguageModel` (GPT-2, Llama, Qwen 3, the text model of Gemma 3)
+        or an `EncoderDecoder` (BART, Marian), in evaluation mode.
 
     Raises:
         ValueError: the model type or a setting is not supported; or tensors are missing, left over, of
@@ -189,11 +189,13 @@ def _theirs(names: Mapping[str, str | tuple[str, ...]], ours: str) -> list[str]:
 
 
 def _in_our_form(model_type: str, name: str, tensor: Tensor) -> Tensor:
-    """Return a view of a tensor of the library in our layout."""
+    """Return a tensor of the library in our layout: a view of it, except for Gemma's norms."""
     if model_type == "gpt2" and name.startswith("h.") and tensor.ndim == 2:
         return tensor.t()  # GPT-2's matrices are (inputs, outputs); nn.Linear has (outputs, inputs).
     if model_type == "bart" and name.endswith("embed_positions.weight") and tensor.ndim == 2:
         return tensor[2:]  # BART counts positions from 2; the first two rows are not used.
+    if model_type == "gemma3_text" and name.endswith("norm.weight"):
+        return tensor.float() + 1  # Gemma's norms multiply by 1 + weight.
     if name == "final_logits_bias":
         return tensor.squeeze(0)  # (1, vocab_size)
     return tensor

@@ -65,6 +65,17 @@ _LLAMA = {
     "head.projection": "lm_head",
 }
 
+_QWEN3 = _LLAMA | {
+    "decoder.stack.layers.*.attention.query_norm": "layers.*.self_attn.q_norm",
+    "decoder.stack.layers.*.attention.key_norm": "layers.*.self_attn.k_norm",
+}
+
+_GEMMA3 = _QWEN3 | {
+    "decoder.stack.layers.*.attention_output_norm": "layers.*.post_attention_layernorm",
+    "decoder.stack.layers.*.feed_forward_norm": "layers.*.pre_feedforward_layernorm",
+    "decoder.stack.layers.*.feed_forward_output_norm": "layers.*.post_feedforward_layernorm",
+}
+
 _BART = {
     "encoder.embedding.tokens": "encoder.embed_tokens",
     "encoder.embedding.positions": "encoder.embed_positions",
@@ -111,6 +122,8 @@ NAMES: dict[str, Mapping[str, str | tuple[str, ...]]] = {
     "distilbert": _DISTILBERT,
     "gpt2": _GPT2,
     "llama": _LLAMA,
+    "qwen3": _QWEN3,
+    "gemma3_text": _GEMMA3,
     "bart": _BART,
     "marian": _BART,
 }
@@ -121,6 +134,8 @@ PREFIXES = {
     "distilbert": "distilbert.",
     "gpt2": "transformer.",
     "llama": "model.",
+    "qwen3": "model.",
+    "gemma3_text": "model.",
     "bart": "model.",
     "marian": "model.",
 }
@@ -135,6 +150,8 @@ LEFT_OUT = {
     "distilbert": ("vocab_*", "embeddings.position_ids"),  # The head of its pretraining: masked tokens.
     "gpt2": ("h.*.attn.bias", "h.*.attn.masked_bias"),  # The causal mask, in older files.
     "llama": ("layers.*.self_attn.rotary_emb.inv_freq",),  # Computed from the configuration.
+    "qwen3": (),
+    "gemma3_text": (),
     "bart": (
         "encoder.version",
         "decoder.version",

@@ -178,12 +178,13 @@ class DecodingState(ABC):
             length: number of tokens to keep, at least 1; padding of the prompt counts.
 
         Raises:
-            ValueError: fewer tokens were read, the model discards tokens itself (sliding window), or an
-                earlier call was interrupted.
+            ValueError: fewer tokens were read; the model has a sliding window, and has discarded tokens that
+                would be in it again (ours keeps 64 tokens before its window, the library's models none); or
+                an earlier call was interrupted.
         """
         if not 1 <= length <= self.length:
             raise ValueError(f"cannot keep {length} tokens: {self.length} were read")
-        if reason := self._why_no_crop():
+        if reason := self._why_no_crop(length):
             raise ValueError(f"cannot crop: {reason}")
         if length < self.length:
             with self._change():
@@ -221,9 +222,9 @@ class DecodingState(ABC):
     @abstractmethod
     def _select(self, rows: Tensor) -> None: ...
 
-    def _why_no_crop(self) -> str:
-        """Return the reason why tokens cannot be discarded; empty if they can."""
-        return ""
+    @abstractmethod
+    def _why_no_crop(self, length: int) -> str:
+        """Return the reason why it cannot keep `length` tokens only; empty if it can."""
 
     @abstractmethod
     def _crop(self, length: int) -> None: ...
@@ -243,12 +244,7 @@ class _OwnState(DecodingState):
         self._model = model
         stack, like = model.decoder.stack, model.decoder.embedding.tokens.weight
         layers = cast(list[TransformerLayer], list(stack.layers))
-        self._caches = [
-            KeyValueCache(
-                len(ids), layer.attention.num_key_value_heads, capacity, layer.attention.head_dim, like
-            )
-            for layer in layers
-        ]
+        self._caches = stack.make_caches(len(ids), capacity, like)
         self._memory: list[tuple[Tensor, Tensor]] | None = None  # Keys and values, for each layer.
         self._memory_mask: Tensor | None = None
         if source is not None and isinstance(model, EncoderDecoder):
@@ -265,11 +261,10 @@ class _OwnState(DecodingState):
         positions = self._positions(num_new, ids.device)
         angles = self._angles
         if angles is not None and self._is_token is None:
-            cos, sin = angles
-            angles = cos.narrow(2, self.length, num_new), sin.narrow(2, self.length, num_new)
-        elif angles is not None:
-            cos, sin = angles
-            angles = cos[0, 0, positions][:, None], sin[0, 0, positions][:, None]  # (B, 1, T, D)
+            start = self.length
+            angles = [(cos.narrow(2, start, num_new), sin.narrow(2, start, num_new)) for cos, sin in angles]
+        elif angles is not None:  # (B, 1, T, D)
+            angles = [(cos[0, 0, positions][:, None], sin[0, 0, positions][:, None]) for cos, sin in angles]
         states = decoder.stack(
             decoder.embedding(ids, positions),
             self._mask(num_new, ids.device),
@@ -303,6 +298,14 @@ class _OwnState(DecodingState):
             ]
         if self._memory_mask is not None:
             self._memory_mask = self._memory_mask.index_select(0, rows)
+
+    def _why_no_crop(self, length: int) -> str:
+        if all(cache.can_crop(length) for cache in self._caches):
+            return ""
+        return (
+            f"its sliding layers have discarded tokens that are in the windows after {length} tokens; they "
+            f"hold {KeyValueCache.SPARE} tokens before the last window"
+        )
 
     def _crop(self, length: int) -> None:
         for cache in self._caches:
@@ -360,7 +363,7 @@ class _LibraryState(DecodingState):
         if self._source_mask is not None:
             self._source_mask = self._source_mask.index_select(0, rows)
 
-    def _why_no_crop(self) -> str:
+    def _why_no_crop(self, length: int) -> str:
         if any(getattr(self._cache, "self_attention_cache", self._cache).is_sliding):
             return f"{type(self._model).__name__} uses a sliding window and has discarded earlier tokens"
         return ""

@@ -7,37 +7,52 @@ Shapes: B sequences, T tokens, S tokens of the memory, D = d_model.
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from types import EllipsisType
-from typing import TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from chapters_src.attention import CrossAttention, KeyValueCache, Mask, MultiHeadAttention, rotary_angles
+from chapters_src.attention import (
+    CrossAttention,
+    KeyValueCache,
+    Mask,
+    MultiHeadAttention,
+    causal_mask,
+    rotary_angles,
+    sliding_window_mask,
+)
 from chapters_src.transformer.configuration import ACTIVATIONS, NORMS, Config
 
 Angles = tuple[Tensor, Tensor]
-_Attention = TypeVar("_Attention", MultiHeadAttention, CrossAttention)
 LayerMemory = Tensor | tuple[Tensor, Tensor]  # Hidden states, or the keys and values computed from them.
 
 
-def make_norm(config: Config) -> nn.Module:
-    """Return the normalization that a configuration names.
+def make_norm(config: Config, width: int | None = None) -> nn.Module:
+    """Return the normalization that a configuration names, of vectors of d_model or another width.
 
     LayerNorm: Ba et al. (2016), https://arxiv.org/abs/1607.06450. RMSNorm: Zhang & Sennrich (2019),
     https://arxiv.org/abs/1910.07467.
     """
-    return NORMS[config.norm](config.d_model, eps=config.norm_epsilon)
+    return NORMS[config.norm](config.d_model if width is None else width, eps=config.norm_epsilon)
 
 
-def _make_attention(kind: type[_Attention], config: Config) -> _Attention:
-    return kind(
-        config.d_model,
-        config.num_heads,
-        num_key_value_heads=config.num_key_value_heads,
-        bias=config.bias,
-        dropout=config.attention_dropout,
-    )
+def _make_attention(config: Config) -> MultiHeadAttention:
+    norm = partial(make_norm, config) if config.query_key_norm else None
+    return MultiHeadAttention(**_attention_settings(config), query_key_norm=norm)
+
+
+def _attention_settings(config: Config) -> dict[str, Any]:
+    """Return what self-attention and cross-attention have in common."""
+    return {
+        "d_model": config.d_model,
+        "num_heads": config.num_heads,
+        "num_key_value_heads": config.num_key_value_heads,
+        "head_dim": config.head_dim,
+        "bias": config.bias,
+        "dropout": config.attention_dropout,
+    }
 
 
 class FeedForward(nn.Module):
@@ -71,7 +86,8 @@ class TransformerLayer(nn.Module):
 
     Vaswani et al. (2017), section 3.1. With a causal mask it is a decoder layer, without one an encoder
     layer. Xiong et al. (2020), https://arxiv.org/abs/2002.04745, compare the two positions of the norms
-    (`norm_first`).
+    (`norm_first`). Gemma 2 and 3 have both (`norm_output`): Gemma Team (2024), section 2,
+    https://arxiv.org/abs/2408.00118.
 
     Args:
         config: the configuration of the stack.
@@ -80,14 +96,17 @@ class TransformerLayer(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.norm_first = config.norm_first
-        self.attention = _make_attention(MultiHeadAttention, config)
+        self.attention = _make_attention(config)
         self.attention_norm = make_norm(config)
+        self.attention_output_norm = _output_norm(config)
         self.cross_attention = None
         if config.cross_attention:
-            self.cross_attention = _make_attention(CrossAttention, config)
+            self.cross_attention = CrossAttention(**_attention_settings(config))
             self.cross_attention_norm = make_norm(config)
+            self.cross_attention_output_norm = _output_norm(config)
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = make_norm(config)
+        self.feed_forward_output_norm = _output_norm(config)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
@@ -123,16 +142,22 @@ class TransformerLayer(nn.Module):
         if memory is not None and memory_mask is ...:
             raise ValueError("memory_mask is missing: pass None for a memory without padding")
         x, drop = hidden_states, self.dropout if self.dropout.training else _identity
-        if self.norm_first:  # pre-norm: x + sublayer(norm(x))
-            x = x + drop(self.attention(self.attention_norm(x), mask, angles=angles, cache=cache))
+        if self.norm_first:  # pre-norm: x + sublayer(norm(x)), perhaps x + output_norm(sublayer(norm(x)))
+            update = self.attention(self.attention_norm(x), mask, angles=angles, cache=cache)
+            x = x + drop(self.attention_output_norm(update))
             if self.cross_attention is not None:
-                x = x + drop(self.cross_attention(self.cross_attention_norm(x), memory, memory_mask))
-            return x + drop(self.feed_forward(self.feed_forward_norm(x)))
+                update = self.cross_attention(self.cross_attention_norm(x), memory, memory_mask)
+                x = x + drop(self.cross_attention_output_norm(update))
+            return x + drop(self.feed_forward_output_norm(self.feed_forward(self.feed_forward_norm(x))))
         # post-norm: norm(x + sublayer(x))
         x = self.attention_norm(x + drop(self.attention(x, mask, angles=angles, cache=cache)))
         if self.cross_attention is not None:
             x = self.cross_attention_norm(x + drop(self.cross_attention(x, memory, memory_mask)))
         return self.feed_forward_norm(x + drop(self.feed_forward(x)))
+
+
+def _output_norm(config: Config) -> nn.Module:
+    return make_norm(config) if config.norm_output else nn.Identity()
 
 
 def _identity(x: Tensor) -> Tensor:
@@ -172,7 +197,7 @@ class TransformerStack(nn.Module):
         mask: Mask,
         *,
         positions: Tensor | None = None,
-        angles: Angles | None = None,
+        angles: Sequence[Angles] | None = None,
         memory: Tensor | Sequence[LayerMemory] | None = None,
         memory_mask: Tensor | EllipsisType | None = ...,
         caches: Sequence[KeyValueCache] | None = None,
@@ -181,13 +206,13 @@ class TransformerStack(nn.Module):
 
         Args:
             hidden_states: (B, T, D).
-            mask: as for `TransformerLayer`.
+            mask: as for `TransformerLayer`, for all tokens; sliding layers narrow it to their window.
             positions: integers, (B, T) or (1, T), required for rotary positions. Other kinds are part of
                 `hidden_states` already.
             angles: precomputed by the method `angles`, instead of `positions`.
             memory: for cross-attention: (B, S, D), or keys and values for each layer.
             memory_mask: as for `TransformerLayer`.
-            caches: one per layer.
+            caches: one per layer, as `make_caches` returns them.
 
         Returns:
             (B, T, D).
@@ -204,28 +229,70 @@ class TransformerStack(nn.Module):
                     f"{hidden_states.size(1)}) or (1, {hidden_states.size(1)})"
                 )
             angles = self.angles(positions, hidden_states.dtype)
+        num_cached = None if caches is None else caches[0].length
+        sliding_mask = self._sliding_mask(mask, hidden_states.size(1), num_cached, hidden_states.device)
         for i, layer in enumerate(self.layers):
+            is_sliding = i in self.config.sliding_layers
             hidden_states = layer(
                 hidden_states,
-                mask,
-                angles=angles,
+                sliding_mask if is_sliding else mask,
+                angles=None if angles is None else angles[-1 if is_sliding else 0],
                 memory=memory[i] if isinstance(memory, Sequence) else memory,
                 memory_mask=memory_mask,
                 cache=None if caches is None else caches[i],
             )
         return self.norm(hidden_states)
 
-    def angles(self, positions: Tensor, dtype: torch.dtype) -> Angles | None:
-        """Return the angles of rotary positions, which all layers share.
+    def angles(self, positions: Tensor, dtype: torch.dtype) -> list[Angles] | None:
+        """Return the angles of rotary positions, which layers share.
 
         Args:
             positions: integers, (B, T) or (1, T).
             dtype: of the hidden states.
 
         Returns:
-            Cosines and sines, each (B or 1, 1, T, head_dim); None if positions are not rotary.
+            Cosines and sines, each (B or 1, 1, T, head_dim): first for all layers, then, if the sliding ones
+            have a base of their own, for these. None if positions are not rotary.
         """
         if self.config.positions != "rotary":
             return None
-        cos, sin = rotary_angles(positions, self.config.head_dim, self.config.rotary_base)
-        return cos.to(dtype), sin.to(dtype)
+        bases = [self.config.rotary_base]
+        if self.config.sliding_rotary_base is not None:
+            bases.append(self.config.sliding_rotary_base)
+        angles = [rotary_angles(positions, self.config.head_dim, base) for base in bases]
+        return [(cos.to(dtype), sin.to(dtype)) for cos, sin in angles]
+
+    def make_caches(self, batch_size: int, capacity: int, like: Tensor) -> list[KeyValueCache]:
+        """Return an empty cache for each layer. Those of sliding layers hold little more than their window.
+
+        Args:
+            batch_size: B.
+            capacity: the largest number of tokens that they can read.
+            like: a tensor with the data type and device to use.
+        """
+        heads = self.config.num_key_value_heads or self.config.num_heads
+        return [
+            KeyValueCache(
+                batch_size,
+                heads,
+                capacity,
+                self.config.head_dim,
+                like,
+                self.config.sliding_window if i in self.config.sliding_layers else None,
+            )
+            for i in range(self.config.num_layers)
+        ]
+
+    def _sliding_mask(self, mask: Mask, num_new: int, num_cached: int | None, device: torch.device) -> Mask:
+        """Narrow a mask to the window of sliding layers, and to the tokens that their caches return."""
+        window, num_keys = self.config.sliding_window, num_new + (num_cached or 0)
+        if window is None or num_keys <= window:
+            return mask
+        if num_new == 1 and num_cached is not None:  # The cache returns the window, no more.
+            return mask[..., -window:] if isinstance(mask, Tensor) else None
+        within = sliding_window_mask(num_new, num_keys, window, device)
+        if isinstance(mask, str):
+            mask = causal_mask(num_new, device=device)
+        if mask is not None:
+            within = within & mask
+        return within if num_cached is None else within[..., -(window - 1 + num_new) :]

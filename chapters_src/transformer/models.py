@@ -37,16 +37,20 @@ class Encoder(nn.Module):
     Devlin et al. (2019), https://aclanthology.org/N19-1423/.
 
     Args:
-        config: without cross-attention.
+        config: without cross-attention and sliding layers.
 
     Raises:
-        ValueError: the configuration has cross-attention, or no vocabulary.
+        ValueError: the configuration has cross-attention, sliding layers, or no vocabulary.
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__()
         if config.cross_attention:
             raise ValueError("an encoder has nothing to cross-attend to: set cross_attention=False")
+        if config.sliding_layers:
+            raise ValueError(
+                f"sliding_layers={config.sliding_layers}: a window reaches back only, so it is for decoders"
+            )
         self.config = config
         self.embedding = Embedding(config)
         self.stack = TransformerStack(config)
