@@ -4,6 +4,8 @@ import torch
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -33,9 +35,21 @@ CONFIGS = {
             "intermediate_size": 16, "max_position_embeddings": 40,
         },
     ),
+    "gemma3": (  # A window shorter than most prompts.
+        Gemma3ForCausalLM,
+        Gemma3TextConfig,
+        {
+            "hidden_size": 12, "num_hidden_layers": 3, "num_attention_heads": 3, "num_key_value_heads": 1,
+            "head_dim": 6, "query_pre_attn_scalar": 6, "intermediate_size": 16, "max_position_embeddings": 40,
+            "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        },
+    ),
     "bart": (BartForConditionalGeneration, BartConfig, TRANSLATOR),
     "marian": (MarianMTModel, MarianConfig, TRANSLATOR | {"share_encoder_decoder_embeddings": False}),
 }  # fmt: skip
+
+
+TRANSLATORS = ("bart", "marian")
 
 
 def library_model(kind, seed):

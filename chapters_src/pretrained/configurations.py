@@ -88,11 +88,12 @@ def _gpt2(config: PretrainedConfig) -> LanguageModel:
 
 
 def _llama(config: PretrainedConfig) -> LanguageModel:
-    base = _rotary_base(config, config.rope_parameters)
-    return _like_llama(config, mlp_bias=config.mlp_bias, rotary_base=base)
+    _only(config, mlp_bias=config.attention_bias)  # Ours has biases in both or neither.
+    return _like_llama(config, rotary_base=_rotary_base(config, config.rope_parameters))
 
 
 def _qwen3(config: PretrainedConfig) -> LanguageModel:
+    _only(config, attention_bias=False)
     base = _rotary_base(config, config.rope_parameters)
     return _like_llama(config, rotary_base=base, query_key_norm=True, **_windows(config))
 
@@ -100,6 +101,7 @@ def _qwen3(config: PretrainedConfig) -> LanguageModel:
 def _gemma3(config: PretrainedConfig) -> LanguageModel:
     _only(
         config,
+        attention_bias=False,
         query_pre_attn_scalar=config.head_dim,  # Scores are divided by the root of it.
         attn_logit_softcapping=None,
         final_logit_softcapping=None,
@@ -121,10 +123,9 @@ def _gemma3(config: PretrainedConfig) -> LanguageModel:
 
 
 def _like_llama(
-    config: PretrainedConfig, *, activation: str = "hidden_act", mlp_bias: bool = False, **settings: Any
+    config: PretrainedConfig, *, activation: str = "hidden_act", **settings: Any
 ) -> LanguageModel:
     """Return a model with what Llama and its relatives have in common, and the settings given."""
-    _only(config, attention_bias=mlp_bias)  # Ours has biases in both or neither.
     usual = config.head_dim * config.num_attention_heads == config.hidden_size
     return LanguageModel(
         Config(

@@ -98,16 +98,14 @@ class DecodingState(ABC):
         self.capacity = capacity  # Maximum number of tokens, including padding.
         self.length = 0  # Number of tokens read so far, including padding.
         self._is_token: Tensor | None = None  # Boolean, (B, capacity); None: there is no padding.
-        last = torch.full((len(ids),), ids.size(1) - 1, device=ids.device)
         if attention_mask is not None:
+            # Move padding to the left, so that new tokens follow the old ones, and windows hold tokens only.
+            order = attention_mask.argsort(dim=1, stable=True)
+            ids, attention_mask = ids.gather(1, order), attention_mask.gather(1, order)
             self._is_token = attention_mask.new_ones(len(ids), capacity, dtype=torch.bool)
             self._is_token[:, : ids.size(1)] = attention_mask.bool()
-            places = torch.arange(ids.size(1), device=ids.device)
-            last = (places * attention_mask).argmax(dim=1)  # Index of the last token in each row.
         states = self._read(ids)
-        self._next_logits: Tensor | None = self._logits(
-            states[torch.arange(len(ids), device=ids.device), last]
-        )
+        self._next_logits: Tensor | None = self._logits(states[:, -1])
 
     @property
     def next_logits(self) -> Tensor:

@@ -3,7 +3,7 @@
 import random
 
 import torch
-from library_models import END, PADDING, START, VOCAB_SIZE
+from library_models import END, PADDING, START, TRANSLATORS, VOCAB_SIZE
 from torch.nn.utils.rnn import pad_sequence
 
 from chapters_src.pretrained import from_library
@@ -30,7 +30,7 @@ def random_prompts(seed, lengths=(9, 1, 6, 4)):
 
 
 def is_translator(kind):
-    return kind in ("bart", "marian")
+    return kind in TRANSLATORS
 
 
 def targets(kind):

@@ -16,6 +16,11 @@ KINDS = {
         "positions": "rotary", "norm": "rms", "activation": "silu", "gated": True, "bias": False,
         "num_key_value_heads": 2, "tie_weights": False,
     },
+    "gemma3": {
+        "positions": "rotary", "norm": "rms", "activation": "gelu_tanh", "gated": True, "bias": False,
+        "num_key_value_heads": 1, "head_width": 6, "query_key_norm": True, "norm_output": True,
+        "scale_embedding": True, "sliding_window": 3, "sliding_layers": (0,), "sliding_rotary_base": 100.0,
+    },
 }  # fmt: skip
 
 
