@@ -2,12 +2,13 @@
 
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from transformers import BertModel, GPT2LMHeadModel, LlamaForCausalLM, PretrainedConfig, PreTrainedModel
 
 from chapters_src.pretrained.configurations import BUILDERS, library_config
@@ -20,11 +21,22 @@ _SHARED = {"encoder.embedding.tokens.weight", "decoder.embedding.tokens.weight"}
 _CLASSES = {"bert": BertModel, "gpt2": GPT2LMHeadModel, "llama": LlamaForCausalLM}
 
 
+class _WithoutDraws(TorchFunctionMode):
+    """Skip the random initialization of weights that are replaced: for a large model it takes seconds."""
+
+    def __torch_function__(
+        self, func: Callable, types: object, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if func in (nn.init.normal_, nn.init.kaiming_uniform_, nn.init.uniform_):
+            return args[0] if args else (kwargs or {})["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
 def from_library(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> nn.Module:
     """Return our equivalent of a model of the Transformers library.
 
-    The weights are copied to float32. Dropout of hidden states and attention weights is as in the library;
-    other kinds of dropout, which a few models have, are not supported.
+    The weights are copied to float32, and no random numbers are drawn. Dropout of hidden states and attention
+    weights is as in the library; other kinds of dropout, which a few models have, are not supported.
 
     Args:
         config: the library's configuration; `model_type` is a key of `NAMES`.
@@ -41,7 +53,8 @@ def from_library(config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> nn.
     """
     if config.model_type not in BUILDERS:
         raise ValueError(f"model_type={config.model_type!r} is not one of {', '.join(BUILDERS)}")
-    model = BUILDERS[config.model_type](config)
+    with _WithoutDraws():
+        model = BUILDERS[config.model_type](config)
     _copy(model, config, _by_bare_name(config, tensors))
     return model.eval()
 
