@@ -22,7 +22,7 @@ ONE_THREAD = {
 os.environ.update(ONE_THREAD)  # read when the libraries are imported, so before the imports below
 sys.path.insert(0, str(FOLDER.parent))
 
-from benchmarks import decoding, feature_extraction, tokenization, transformer  # noqa: E402
+from benchmarks import decoding, feature_extraction, gemma, tokenization, transformer  # noqa: E402
 from benchmarks.measure import Result  # noqa: E402
 
 TOPICS = {
@@ -30,6 +30,7 @@ TOPICS = {
     "Feature extraction (chapter 04)": feature_extraction.results,
     "Transformer (chapter 08)": transformer.results,
     "Decoding (chapter 13)": decoding.results,
+    "Gemma 3 (chapter 08)": gemma.results,
 }
 PACKAGES = ("tokenizers", "regex", "torch", "transformers")
 

@@ -26,6 +26,7 @@ from chapters_src.attention import (
     recorded,
     rotary_angles,
     scaled_dot_product_attention,
+    sliding_window_mask,
 )
 
 quick = settings(deadline=None, max_examples=40)
@@ -156,6 +157,54 @@ def test_causal_mask_is_made_on_the_device_asked_for():
 def test_causal_mask_refuses_what_has_no_meaning(queries, keys):
     with pytest.raises(ValueError, match=f"{queries} queries and {keys} keys.* no more queries than keys"):
         causal_mask(queries, keys)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (2, 6), (1, 7)])
+@pytest.mark.parametrize("window", [1, 2, 3, 9])
+def test_a_sliding_window_reaches_so_many_tokens_back(queries, keys, window):
+    mask = sliding_window_mask(queries, keys, window)
+    for query in range(queries):
+        place = keys - queries + query
+        assert mask[query].tolist() == [place - key < window for key in range(keys)]
+    both = mask & causal_mask(queries, keys)
+    assert both.sum(dim=1).tolist() == [min(window, keys - queries + query + 1) for query in range(queries)]
+
+
+@pytest.mark.parametrize(("queries", "keys", "window"), [(0, 3, 2), (4, 3, 2), (3, 3, 0)])
+def test_a_sliding_window_refuses_what_has_no_meaning(queries, keys, window):
+    with pytest.raises(ValueError, match=f"window of {window}, {queries} queries and {keys} keys"):
+        sliding_window_mask(queries, keys, window)
+
+
+def test_a_sliding_window_is_made_on_the_device_asked_for():
+    assert sliding_window_mask(3, 4, 2, device=torch.device("meta")).device.type == "meta"
+
+
+@pytest.mark.parametrize("chunks", [[1] * 40, [7, 1, 1, 20, 11], [40], [30, 10]], ids=str)
+@pytest.mark.parametrize("window", [1, 3, 8])
+def test_a_cache_with_a_window_returns_what_the_window_reaches(window, chunks, monkeypatch):
+    monkeypatch.setattr(KeyValueCache, "SPARE", 4)
+    key, value = keys_and_values(2, 3, 40, 5)
+    cache, past = KeyValueCache(2, 3, 40, 5, key, window), 0
+    for size in chunks:
+        end = past + size
+        first = max(0, past - (window - 1))
+        reached = cache.append(key[:, :, past:end], value[:, :, past:end])
+        for whole, every in zip(reached, (key, value), strict=True):
+            assert torch.equal(whole, every[:, :, first:end])
+        assert cache.length == end and cache._key.size(2) == window - 1 + 8
+        past = end
+    shortest = cache._discarded + window - 1
+    assert [length for length in range(42) if cache.can_crop(length)] == list(range(shortest, 41))
+    assert shortest <= 36
+    cache.select(torch.tensor([1, 1, 0]))
+    cache.crop(37)
+    more = keys_and_values(3, 3, 2, 5, seed=7)
+    for whole, old, new in zip(cache.append(*more), (key, value), more, strict=True):
+        kept = old[:, :, 37 - window + 1 : 37][[1, 1, 0]]
+        assert torch.equal(whole, torch.cat([kept, new], dim=2))
+    with pytest.raises(ValueError, match=r"keep 20 tokens: the first \d+ are discarded"):
+        cache.crop(20)
 
 
 @quick

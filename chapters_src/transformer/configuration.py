@@ -114,7 +114,9 @@ class Config:
                 value = as_integer(field.name, value, 0 if field.name == "num_token_types" else 1)
             elif field.type in (bool, bool | None):
                 value = as_boolean(field.name, value)
-            elif field.name == "sliding_layers":  # JSON turns a tuple into a list.
+            elif field.name == "sliding_layers":
+                if not isinstance(value, tuple | list):  # JSON turns a tuple into a list.
+                    raise ValueError(f"sliding_layers={value!r} has to be a tuple of numbers of layers")
                 value = tuple(as_integer("a number in sliding_layers", i, 0) for i in value)
             object.__setattr__(self, field.name, value)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from small_models import KINDS, POSITIONS, small_config
 
-from chapters_src.transformer.configuration import ACTIVATIONS, NORMS
+from chapters_src.transformer.configuration import ACTIVATIONS, NORMS, Config
 from chapters_src.transformer.configuration import POSITIONS as KNOWN_POSITIONS
 
 REFUSED = [
@@ -36,6 +36,19 @@ REFUSED = [
     ({"activation": "swish"}, "activation='swish' .*one of relu, gelu, gelu_tanh, silu"),
     ({"rotary_base": 1.0}, r"rotary_base=1\.0 .*greater than 1"),
     ({"rotary_base": float("inf")}, "rotary_base=inf .*greater than 1"),
+    ({"head_width": 0}, "head_width=0 .*integer, at least 1"),
+    ({"positions": "rotary", "head_width": 5}, "head_dim=5 .*even"),
+    ({"query_key_norm": 1}, "query_key_norm=1 .*True or False"),
+    ({"norm_output": True, "norm_first": False}, "norm_output=True .*unless norm_first is True"),
+    ({"sliding_window": 3}, "sliding_window=3 .*only if, there are sliding_layers"),
+    ({"sliding_layers": (0,)}, "sliding_window=None .*only if, there are sliding_layers"),
+    ({"sliding_window": 0, "sliding_layers": (0,)}, "sliding_window=0 .*at least 1"),
+    ({"sliding_window": 3, "sliding_layers": (0, 2)}, r"sliding_layers=\(0, 2\) .*from 0 to 1"),
+    ({"sliding_window": 3, "sliding_layers": (1, 0)}, r"sliding_layers=\(1, 0\) .*ascending"),
+    ({"sliding_window": 3, "sliding_layers": (1, 1)}, r"sliding_layers=\(1, 1\) .*ascending"),
+    ({"sliding_window": 3, "sliding_layers": (True,)}, "a number in sliding_layers=True .*integer"),
+    ({"sliding_window": 3, "sliding_layers": 1}, "sliding_layers=1 .*a tuple"),
+    ({"sliding_rotary_base": 1.0}, r"sliding_rotary_base=1\.0 .*greater than 1, or None"),
     ({"norm_epsilon": -1e-5}, "norm_epsilon=-1e-05 .*at least 0"),
     ({"norm_epsilon": 1.0}, r"norm_epsilon=1\.0 .*less than 1"),
     ({"dropout": 1.0}, r"dropout=1\.0 .*at least 0 and less than 1"),
@@ -64,7 +77,7 @@ def test_what_does_not_fit_is_refused(changes, message):
 def test_what_fits_is_kept(changes):
     config = small_config(**changes)
     assert all(getattr(config, name) == value for name, value in changes.items())
-    assert config.head_dim * config.num_heads == config.d_model
+    assert config.head_dim == changes.get("head_width", config.d_model // config.num_heads)
 
 
 def test_numbers_and_booleans_of_numpy_are_those_of_python():
@@ -75,7 +88,13 @@ def test_numbers_and_booleans_of_numpy_are_those_of_python():
         given = {name: kind(value) for name, value in sizes.items()}
         config = small_config(**given, **{name: np.bool_(value) for name, value in switches.items()})
         assert config == small_config(**sizes, **switches)
-        assert json.loads(json.dumps(dataclasses.asdict(config))) == dataclasses.asdict(config)
+        assert Config(**json.loads(json.dumps(dataclasses.asdict(config)))) == config
+
+
+def test_layers_come_back_from_json_as_a_tuple():
+    config = small_config(sliding_window=np.int64(3), sliding_layers=[np.int64(1)])
+    assert config.sliding_layers == (1,)
+    assert Config(**json.loads(json.dumps(dataclasses.asdict(config)))) == config
 
 
 def test_a_configuration_does_not_change_but_can_be_copied_with_changes():
