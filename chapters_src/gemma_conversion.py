@@ -19,7 +19,7 @@ import json
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class _Cursor:
         self.place += length
         return self.data[self.place - length : self.place].decode()
 
-    def value(self, kind: int) -> object:
+    def value(self, kind: int) -> Any:
         if kind == _STRING:
             return self.string()
         if kind != _ARRAY:
@@ -155,7 +155,7 @@ def read_header(data: bytes) -> tuple[dict, list[Tensor]]:
 # Settings -------------------------------------------------------------------------------------------------
 
 
-def _config(settings: Mapping[str, object], tensors: list[Tensor]) -> dict:
+def _config(settings: Mapping[str, Any], tensors: list[Tensor]) -> dict:
     config = {ours: settings[f"gemma3.{theirs}"] for theirs, ours in _SETTINGS.items()}
     rotary = {"full_attention": settings["gemma3.rope.freq_base"], "sliding_attention": _LOCAL_BASE}
     layers = range(1, config["num_hidden_layers"] + 1)
@@ -180,7 +180,7 @@ def _config(settings: Mapping[str, object], tensors: list[Tensor]) -> dict:
     }
 
 
-def _generation_config(settings: Mapping[str, object]) -> dict:
+def _generation_config(settings: Mapping[str, Any]) -> dict:
     """Greedy; a continuation also ends where a turn of a conversation does."""
     ids = _special_ids(settings)
     pieces = settings["tokenizer.ggml.tokens"]
@@ -189,7 +189,7 @@ def _generation_config(settings: Mapping[str, object]) -> dict:
     return {**ids, "do_sample": False}
 
 
-def _special_ids(settings: Mapping[str, object]) -> dict:
+def _special_ids(settings: Mapping[str, Any]) -> dict:
     theirs = {"bos": "bos", "eos": "eos", "pad": "padding"}
     return {f"{ours}_token_id": settings[f"tokenizer.ggml.{name}_token_id"] for ours, name in theirs.items()}
 
@@ -201,8 +201,8 @@ def _write_json(path: Path, content: dict) -> None:
 # Tokenizer ------------------------------------------------------------------------------------------------
 
 
-def _write_tokenizer(folder: Path, settings: Mapping[str, object]) -> None:
-    """Write byte-pair encoding with Gemma's pieces: no words first, spaces as "▁", unknown bytes one by one."""
+def _write_tokenizer(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write byte-pair encoding with Gemma's pieces. Spaces are "▁", and unknown characters become bytes."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     spelled = settings["tokenizer.ggml.tokens"]  # There, two and more spaces are spaces.
@@ -228,14 +228,14 @@ def _write_tokenizer(folder: Path, settings: Mapping[str, object]) -> None:
     whole = [piece for piece, kind in kinds if kind == _USER_DEFINED and piece in vocabulary]
     tokenizer.add_special_tokens(control)
     tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in whole])
-    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+    (folder / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
     names = {"bos_token": bos, "eos_token": eos, "pad_token": pad, "unk_token": unknown}
     padded = {"padding_side": "left", "model_max_length": settings["gemma3.context_length"]}
     _write_json(folder / "tokenizer_config.json", {"tokenizer_class": "GemmaTokenizer", **names, **padded})
 
 
 def _merges(pieces: list[str], vocabulary: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield every way to make a piece of two others: the file has no merges, but their order is that of ids."""
+    """Yield every way to make a piece of two others, in order of ids: the file itself has no merges."""
     for piece in pieces:
         for cut in range(len(piece) - 1, 0, -1):
             if piece[:cut] in vocabulary and piece[cut:] in vocabulary:
@@ -246,10 +246,11 @@ def _merges(pieces: list[str], vocabulary: Mapping[str, int]) -> Iterator[tuple[
 
 
 def _write_weights(folder: Path, data: bytes, tensors: list[Tensor]) -> None:
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     weights = {_module(tensor.name): unpack(data, tensor, np.float16) for tensor in tensors}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    # Not `save_file`: of a full disk it makes an error of its own, and the file is for its owner only.
+    (folder / "model.safetensors").write_bytes(save(weights, metadata={"format": "pt"}))
 
 
 def _module(name: str) -> str:
