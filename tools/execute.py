@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import nbformat
 import psutil
@@ -35,11 +35,37 @@ KERNEL_STARTUP = ROOT / "tools" / "kernel_startup"
 STEP_PROGRAM = ROOT / "tools" / "training_step.py"
 # Make glibc reuse the memory of large tensors instead of returning it to the system.
 ALLOCATION = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
-HARVEST = "from chapters_src.data import docstrings, summaries; summaries.load(); docstrings.load()"
+PREPARE = """\
+import sys
+from chapters_src import resources
+from chapters_src.data import docstrings, summaries
+try:
+    {program}
+except resources.ResourceError as error:
+    sys.exit(str(error))
+"""
+
+
+class Preparation(NamedTuple):
+    """What takes long, once per computer, and would count for whichever notebook comes first."""
+
+    mention: str  # In a notebook that needs it; a regular expression.
+    program: str
+    what: str
+
+
+PREPARATIONS = (
+    Preparation(
+        r"\b(docstrings|summaries)\.load\(", "summaries.load(); docstrings.load()", "the corpus of docstrings"
+    ),
+    Preparation(
+        r"""\bcheckpoint\(\\?["']gemma\\?["']""", "resources.checkpoint('gemma')", "the checkpoint of Gemma"
+    ),
+)
 
 
 class NotebookFailed(Exception):
-    """A notebook raised an error; the message holds nbmake's report."""
+    """A notebook raised an error, and the message holds nbmake's report; or what it needs is not there."""
 
 
 class UnknownNotebook(ValueError):
@@ -75,7 +101,8 @@ def execute_changed(
 
     Raises:
         UnknownNotebook: no notebook has one of the prefixes.
-        NotebookFailed: a notebook raised an error. The others are finished and kept first.
+        NotebookFailed: a notebook raised an error, and the others are finished and kept first; or what one of
+            them needs cannot be made, and none is executed.
     """
     selected = chosen(only)
     folder.mkdir(parents=True, exist_ok=True)
@@ -92,7 +119,7 @@ def execute_changed(
         say("notebooks: no code changed, nothing executed")
         return []
     stale.sort(key=lambda notebook: _expected_seconds(notebook, folder), reverse=True)
-    _harvest_once(stale, say)
+    _prepare(stale, say)
     step_seconds = _step_seconds()
     say(f"notebooks: executing {len(stale)} of {len(everything)}; a training step takes {step_seconds:.2f} s")
     failures = _run_all([Run(notebook, keys[notebook], folder, step_seconds) for notebook in stale], say)
@@ -138,15 +165,18 @@ def _refresh_prose(notebook: Path, executed: Path) -> None:
         partial.replace(executed)
 
 
-def _harvest_once(chosen: Iterable[Path], say: Callable) -> None:
-    """Read the docstrings of the installed packages into the cache, if a notebook needs them.
-
-    This takes a minute or two, once per computer, and would count for whichever notebook comes first.
-    """
-    if any(re.search(r"\b(docstrings|summaries)\.load\(", n.read_text(encoding="utf-8")) for n in chosen):
+def _prepare(chosen: Iterable[Path], say: Callable) -> None:
+    """Make what is made once per computer, such as the corpus of docstrings, if a notebook needs it."""
+    sources = [notebook.read_text(encoding="utf-8") for notebook in chosen]
+    for mention, program, what in PREPARATIONS:
+        if not any(re.search(mention, source) for source in sources):
+            continue
+        say(f"notebooks: {what}, which is made once on a computer")
         began = time.monotonic()
-        subprocess.run([sys.executable, "-c", HARVEST], cwd=ROOT, check=True)
-        say(f"notebooks: the docstrings were read in {time.monotonic() - began:.0f} s")
+        code = PREPARE.format(program=program)
+        if subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode != 0:
+            raise NotebookFailed(f"{what} could not be made (see above), and a notebook needs it")
+        say(f"notebooks: {what} is there after {time.monotonic() - began:.0f} s")
 
 
 def num_threads(notebook: Path) -> int:

@@ -144,6 +144,63 @@ def test_a_failure_is_told_after_the_others_are_finished(shelf):
     assert shelf.execute() == ["01"]
 
 
+@pytest.fixture
+def preparations(shelf, monkeypatch):
+    """Two preparations that note that they ran, and which notebooks had been started by then."""
+    notes = shelf.folder / "notes"
+    program = f"open({str(notes)!r}, 'a').write({{!r}})"
+    monkeypatch.setattr(
+        execute,
+        "PREPARATIONS",
+        tuple(
+            preparation._replace(program=program.format(f"{preparation.what}\n"))
+            for preparation in execute.PREPARATIONS
+        ),
+    )
+    return lambda: notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("source", "prepared"),
+    [
+        ('model = load(resources.checkpoint("gemma"))', ["the checkpoint of Gemma"]),
+        ("folder = checkpoint('gemma')", ["the checkpoint of Gemma"]),
+        ("docstrings.load()", ["the corpus of docstrings"]),
+        (
+            'summaries.load(); resources.checkpoint("gemma")',
+            ["the corpus of docstrings", "the checkpoint of Gemma"],
+        ),
+        ('resources.checkpoint("encoder")  # not "gemma"', []),
+    ],
+)
+def test_what_takes_long_once_is_made_before_the_notebooks_that_need_it(
+    source, prepared, shelf, preparations, monkeypatch
+):
+    cells = [new_code_cell(f"{PROGRAMS['03']}\n{source}", id="one")]
+    nbformat.write(new_notebook(cells=cells), shelf.folder / "03.ipynb")
+    monkeypatch.setattr(
+        shelf, "_start", lambda run, start=shelf._start: (shelf.messages.append("started"), start(run))
+    )
+    shelf.execute(only=["01", "02"])
+    assert preparations() == []
+    shelf.messages.clear()
+    shelf.execute()
+    assert preparations() == prepared
+    for what in prepared:
+        told = [i for i, message in enumerate(shelf.messages) if what in message]
+        assert len(told) == 2 and told[1] < shelf.messages.index("started")
+    shelf.execute()
+    assert preparations() == prepared
+
+
+def test_what_cannot_be_made_is_one_error_and_no_notebook_starts(shelf, monkeypatch, capfd):
+    program = "raise resources.ResourceError('the disk is full')"
+    monkeypatch.setattr(execute, "PREPARATIONS", (execute.Preparation("setup", program, "the cake"),))
+    with pytest.raises(execute.NotebookFailed, match="the cake could not be made"):
+        shelf.execute()
+    assert shelf.started == [] and capfd.readouterr().err == "the disk is full\n"
+
+
 def test_an_interrupt_stops_what_runs_and_starts_nothing_more(shelf, monkeypatch):
     def interrupt(run):
         if len(shelf.running) == 2:
