@@ -155,6 +155,7 @@ WRITERS = (  # Encoder-decoders, from the kind that Transformers has to the repo
     ("t5", "models/google-t5/t5-small"),
     ("pegasus", "models/saumyasinha0510/Pegasus_CNN_DailyMail"),
 )
+GEMMA = "models/unsloth/gemma-3-270m"
 TRANSLATOR = "models/Helsinki-NLP/opus-mt-en-de"
 HEADS = (  # On encoders: the class that Transformers has for it, its labels, and the repository.
     (
@@ -351,6 +352,32 @@ def make_language_model(folder: Path) -> Path:
     tokenizer.model.save(str(folder))  # vocab.json and merges.txt
     settings = {"tokenizer_class": "GPT2Tokenizer", "bos_token": end, "eos_token": end, "unk_token": end}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"model_max_length": 512}))
+    return folder
+
+
+def make_gemma(folder: Path) -> Path:
+    """Write a Gemma 3 with random weights in bfloat16, narrow, whose tokenizer has learned from this file."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+
+    names = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<start_of_turn>", "<end_of_turn>"]
+    settings = {"vocab_size": 600, "special_tokens": names, "show_progress": False}
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse()])
+    tokenizer.train([__file__], trainers.BpeTrainer(**settings))
+    tokenizer.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 2)])
+    sizes = {"hidden_size": 24, "intermediate_size": 48, "num_hidden_layers": 6, "head_dim": 8}
+    sizes |= {"num_attention_heads": 2, "num_key_value_heads": 1, "sliding_window": 16}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        config = Gemma3TextConfig(vocab_size=tokenizer.get_vocab_size(), **sizes, query_pre_attn_scalar=8)
+        Gemma3ForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    kinds = {f"{name}_token": f"<{name}>" for name in ("pad", "eos", "bos", "unk", "mask")}
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "GemmaTokenizer", **kinds}))
     return folder
 
 

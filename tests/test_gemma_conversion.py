@@ -14,6 +14,7 @@ from importlib import metadata, util
 from pathlib import Path
 
 import gguf
+import loopback_hub
 import numpy as np
 import pytest
 import torch
@@ -458,9 +459,16 @@ def test_damaged_weights_are_converted_again(damage, packages, converted, cache)
     expect_converted(resources.checkpoint("gemma"), converted, cache)
 
 
-def test_the_full_form_is_one_that_needs_no_login():
+def test_the_full_form_is_loaded_in_the_same_way(tmp_path, monkeypatch):
     full = resources.CHECKPOINTS["gemma"].full
     assert full.repository == "unsloth/gemma-3-270m" and set(full.files) == FILES
+    with LoopbackHub({loopback_hub.GEMMA: loopback_hub.make_gemma(tmp_path / "gemma")}) as hub:
+        loopback_hub.use(hub, tmp_path / "home", monkeypatch)
+        model, tokenizer = library_loads(resources.checkpoint("gemma"))
+    assert model.dtype == torch.bfloat16 and model.config.model_type == "gemma3_text"
+    inputs = tokenizer("the unicorns lived", return_tensors="pt")
+    assert inputs.input_ids[0, 0] == tokenizer.bos_token_id == 2
+    assert model(**inputs).logits.isfinite().all()
 
 
 # The real one ---------------------------------------------------------------------------------------------

