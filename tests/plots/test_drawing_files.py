@@ -17,8 +17,8 @@ from test_diagrams import order_of_the_layer
 
 import inputs
 from browsers import FLAGS, find_browser
-from chapters_src import plots
-from chapters_src.attention import causal_mask
+from chapters_src import gemma_conversion, plots, resources
+from chapters_src.attention import causal_mask, sliding_window_mask
 from chapters_src.plots.drawings import FOLDER, read
 from paths import BUILD, NOTEBOOKS, PACKAGE, ROOT, notebooks
 
@@ -28,6 +28,7 @@ ROAD = ROOT / "book" / "road.svg"  # links, so it stands in the start page as it
 FILES = sorted(FOLDER.glob("*.svg"))
 SEEN = BUILD / "drawings"
 ATTENTION, WHOLE = "attention_of_one_query", "encoder_decoder_model"
+TWO_LAYERS = "layer_then_and_now"
 
 
 @pytest.fixture(scope="module")
@@ -250,3 +251,53 @@ def test_the_grids_are_the_masks():
     squares = [rect for rect in whole_model().iter(f"{SVG}rect") if rect.get("width") == "34"]
     may = ["blue" in rect.get("fill") for rect in squares]
     assert may[:16] == causal_mask(4).flatten().tolist() and may[16:] == [True] * 12
+
+
+# --- A layer of 2017 and one of today: the modules, the masks and the numbers of Gemma 3 270M.
+
+
+def two_layers() -> ElementTree.Element:
+    return ElementTree.parse(FOLDER / f"{TWO_LAYERS}.svg").getroot()
+
+
+@pytest.mark.parametrize(("left", "right", "today"), [(0, 190, False), (190, 400, True)])
+def test_the_norms_stand_where_the_modules_have_them(left, right, today):
+    found = two_layers().iter(f"{SVG}text")
+    texts = sorted(found, key=lambda text: float(text.get("y")))
+    names = ["".join(text.itertext()) for text in texts if left <= float(text.get("x")) < right]
+    kinds = KINDS | {"RMSNorm": "norm", "Gated feed-forward": "feed_forward"}
+    around = ["norm"] if today else []
+    wanted = [*around, "attention", "norm", *around, "feed_forward", "norm"]
+    assert [kinds[name] for name in names if name in kinds] == wanted
+    assert ("RMSNorm" in names) == ("Gated feed-forward" in names) == today
+    if not today:  # the order with two norms is the one by which Gemma's weights give the library's logits
+        assert wanted == order_of_the_layer(False, norm_first=False)
+
+
+def test_the_small_grids_are_a_causal_mask_and_a_window():
+    causal = causal_mask(6)
+    wanted = [causal, causal & sliding_window_mask(6, 6, 3), causal]
+    grids = [path for path in two_layers().iter(f"{SVG}path") if path.get("d").count("h7v7h-7z") > 1]
+    assert [path.get("d").count("h7v7") for path in grids[1::2]] == [mask.sum().item() for mask in wanted]
+    for off, on, mask in zip(grids[::2], grids[1::2], wanted, strict=True):
+        cells = [
+            {tuple(map(int, place)) for place in re.findall(r"M(\d+) (\d+)h", path.get("d"))}
+            for path in (off, on)
+        ]
+        x, y = (min(place[axis] for place in cells[0] | cells[1]) for axis in (0, 1))
+        assert cells[1] == {(x + 7 * j, y + 7 * i) for i, j in mask.nonzero().tolist()}
+
+
+def test_its_numbers_are_those_of_gemma():
+    said = " ".join("".join(two_layers().itertext()).split())
+    texts = ["".join(text.itertext()) for text in two_layers().iter(f"{SVG}text")]
+    header, _ = gemma_conversion.read_header(resources._gemma_parts()[0].read_bytes())
+    c = gemma_conversion._config(header, [])
+    kinds = c["layer_types"]
+    assert f"× {len(kinds)} layers" in texts and f"it has {c['sliding_window']}" in said
+    bases = [c["rope_parameters"][kind]["rope_theta"] for kind in (kinds[0], kinds[-1])]
+    assert [text for text in texts if text.startswith("base")] == [f"base {base:,.0f}" for base in bases]
+    assert kinds == 3 * [*5 * ["sliding_attention"], "full_attention"]
+    boxes = [rect for rect in two_layers().iter(f"{SVG}rect") if rect.get("height") == "14"]
+    widths = [rect.get("width") for rect in boxes if float(rect.get("x")) > 190 and rect.get("rx") == "3"]
+    assert widths == c["num_attention_heads"] * ["14"] + 2 * c["num_key_value_heads"] * ["65"]  # Q; K and V
