@@ -601,7 +601,9 @@ _OPUS_MT = HubFiles(
     revision="refs/pr/4",  # The Hub's own conversion: the main branch has pickled weights.
 )
 _GPT2_XL = _GPT2._replace(repository="openai-community/gpt2-xl")  # 1.6 billion parameters, 6.4 GB.
-_GEMMA = HubFiles(  # Google's own, google/gemma-3-270m, needs a login; this is a copy under the same terms.
+# Google's own, google/gemma-3-270m, needs a login; this is a copy under the same terms. Its list of files is
+# that of its sibling repositories: so far it was tried with a stand-in only.
+_GEMMA = HubFiles(
     "unsloth/gemma-3-270m",
     "model",
     (
