@@ -12,6 +12,8 @@ from transformers import (
     LlamaForCausalLM,
     MarianConfig,
     MarianMTModel,
+    Qwen3Config,
+    Qwen3ForCausalLM,
 )
 
 VOCAB_SIZE, START, PADDING, END = 40, 2, 1, 3
@@ -33,6 +35,14 @@ CONFIGS = {
         {
             "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1,
             "intermediate_size": 16, "max_position_embeddings": 40,
+        },
+    ),
+    "qwen3": (
+        Qwen3ForCausalLM,
+        Qwen3Config,
+        {
+            "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1,
+            "head_dim": 6, "intermediate_size": 16, "max_position_embeddings": 40,
         },
     ),
     "gemma3": (  # A window shorter than most prompts.

@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModel,
+    AutoModelForCausalLM,
     AutoTokenizer,
     BartConfig,
     BartForConditionalGeneration,
@@ -36,6 +37,7 @@ from chapters_src import resources
 from chapters_src.data import emotions
 from chapters_src.pretrained import LEFT_OUT, NAMES, from_library, load
 from chapters_src.pretrained.configurations import BUILDERS
+from chapters_src.transformer import start_decoding
 
 VOCAB_SIZE = 40
 CONTEXT = 24
@@ -371,13 +373,41 @@ def test_the_embedded_encoder_layer_by_layer_in_float64(encoder):
         assert largest_difference(states, wanted, batch["attention_mask"]) < 1e-10
 
 
+@pytest.mark.slow
+@torch.inference_mode()
+def test_gemma_on_a_text_longer_than_its_window():
+    """The real weights: logits, and what both write after two prompts of different lengths, with a cache."""
+    folder = resources.checkpoint("gemma")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    ours, theirs = load(folder), AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    window = theirs.config.sliding_window
+    assert sum(parameter.numel() for parameter in ours.parameters()) == 268_098_176
+    text = " ".join(emotions.load()["train"][:60]["text"])
+    batch = tokenizer([text, text[: len(text) // 2]], padding=True, return_tensors="pt")
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    assert window < ids.size(1) < 2 * window and mask[1, 0] == 0
+    expected = run_theirs(theirs, ids, mask)
+    assert largest_difference(run_ours(ours, ids, mask), expected, mask) < 1e-3 < expected.std()
+    written = theirs.generate(**batch, max_new_tokens=16, min_new_tokens=16, do_sample=False)
+    state, new = start_decoding(ours, ids, mask, max_new_tokens=16), []
+    for _ in range(16):
+        logits = state.next_logits
+        logits[:, [1, 106]] = -torch.inf  # Both write on: these two would end it.
+        new.append(logits.argmax(dim=-1))
+        if len(new) < 16:
+            state.step(new[-1])
+    assert torch.equal(torch.stack(new, dim=1), written[:, ids.size(1) :])
+
+
 @pytest.mark.parametrize("kind", EVERY_KIND)
 def test_nothing_stays_random(kind):
     theirs = made(kind, 0)
     torch.manual_seed(1)
     one = converted(theirs).state_dict()
     torch.manual_seed(2)
+    before = torch.get_rng_state()
     other = converted(theirs).state_dict()
+    assert torch.equal(torch.get_rng_state(), before)  # Whoever loads a model changes no draws.
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
 
