@@ -107,7 +107,8 @@ def test_sampling_keeps_the_distribution_of_the_model(kind, name):
 @pytest.mark.parametrize("kind", list(CONFIGS))
 def test_a_perfect_draft_is_always_accepted(kind, generator):
     for seed in range(3):
-        model = library_model(kind, seed)
+        # The library's sliding layers cannot go back.
+        model = converted_if(kind == "gemma3", library_model(kind, seed))
         drawn = {} if generator is None else {"generator": seeded(seed)}
         found = speculative(
             model, random_prompts(seed)[:1], draft=model, num_drafted=4, max_new_tokens=NEW_TOKENS,

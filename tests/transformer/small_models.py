@@ -40,8 +40,13 @@ def build(kind, *arguments, seed=0, dtype=torch.float64, **options):
     return model.to(dtype).eval()
 
 
+def without_windows(changes):
+    """The same without sliding layers, which an encoder cannot have."""
+    return {name: value for name, value in changes.items() if not name.startswith("sliding")}
+
+
 def encoder(**changes):
-    return build(Encoder, small_config(**changes))
+    return build(Encoder, small_config(**without_windows(changes)))
 
 
 def language_model(**changes):
@@ -55,7 +60,7 @@ def decoder(**changes):
 def translator(share_embedding=False, head_bias=False, **changes):
     options = {"share_embedding": share_embedding, "head_bias": head_bias}
     crossing = small_config(cross_attention=True, **changes)
-    return build(EncoderDecoder, small_config(**changes), crossing, **options)
+    return build(EncoderDecoder, small_config(**without_windows(changes)), crossing, **options)
 
 
 def random_ids(*shape, seed=0):
