@@ -158,7 +158,7 @@ OTHER_MEANING = {
     "01": {"probe"},  # of bias
     "03": {"split"},
     "07": {"head"},  # an attention head
-    "08": {"normalization"},  # of vectors
+    "08": {"normalization", "offset"},  # of vectors; what a norm adds
     "10": {"split"},
     "13": {"n-gram-model"},  # the runs of words that are blocked
     "14": {"body"},  # of a docstring
