@@ -1,6 +1,7 @@
 """What all recipes write: a folder that appears complete or not at all, and the facts of its card."""
 
 import argparse
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from torch import nn
 from chapters_src.data import docstrings
 from chapters_src.training import History, full_state_dict
 from chapters_src.training.launch import is_sharded
-from recipes.machine import hardware
+from recipes.machine import hardware, versions
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -69,6 +70,30 @@ def whole_folder(output: Path) -> Iterator[Path]:
         result = Path(place) / "result"
         yield result
         os.replace(result, output)
+
+
+def write_record(path: Path, what: str, script: str, figures: object) -> None:
+    """Write what a run measured, for `chapters_src.records`; the file is whole or not there.
+
+    Args:
+        path: of the JSON file, usually in `chapters_src/records`.
+        what: was measured, in a sentence.
+        script: that did it, for example "recipes/transfer.py".
+        figures: what came out, as lists, dictionaries, strings and numbers.
+    """
+    content = {
+        "what": what,
+        "script": script,
+        "versions": versions(),
+        "hardware": hardware(),
+        "figures": figures,
+    }
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.stem}-", dir=path.parent) as place:
+        written = Path(place) / path.name
+        written.write_text(text, encoding="utf-8")
+        os.replace(written, path)
 
 
 def listed(facts: Mapping[str, str], *, smoke: bool) -> str:
