@@ -48,7 +48,7 @@ def cut_into_windows(windows: Any) -> str:
     ids = list(range(1_000, 1_000 + NUM_IDS))
     expected = _library_windows(ids, LIMIT, OVERLAP)
     found = _as_windows(asked, ids, LIMIT, OVERLAP)
-    label = f"{NUM_IDS:,} ids at a limit of {LIMIT} and an overlap of {OVERLAP} give {len(found)} windows"
+    label = f"{NUM_IDS:,} ids at a limit of {LIMIT} and an overlap of {OVERLAP} give {_windows(len(found))}"
     if len(found) == _count(LIMIT, LIMIT - OVERLAP):
         raise Wrong(f"{label}: a window has to hold [CLS] and [SEP] too, within its limit.")
     if len(found) == _count(LIMIT - 2, OVERLAP):
@@ -78,6 +78,10 @@ def cut_into_windows(windows: Any) -> str:
     return "The library cuts 200 lengths at the same places."
 
 
+def _windows(number: int) -> str:
+    return "1 window" if number == 1 else f"{number:,} windows"
+
+
 def _count(room: int, step: int) -> int:
     """How many windows NUM_IDS ids give."""
     return 1 + max(0, -(-(NUM_IDS - room) // step))
@@ -96,9 +100,7 @@ def _library_windows(ids: Sequence[int], limit: int, overlap: int) -> list[list[
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=str(CLS)))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     special = [(str(token_id), token_id) for token_id in (CLS, SEP)]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{CLS} $A {SEP}", special_tokens=special
-    )
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"{CLS} $A {SEP}", special_tokens=special)
     tokenizer.enable_truncation(limit, stride=overlap)
     encoding = tokenizer.encode(" ".join(map(str, ids)))
     return [encoding.ids, *(more.ids for more in encoding.overflowing)]
@@ -110,13 +112,15 @@ def encode_what_a_user_typed(safe_encode: Any, *, gemma: Tokenizer) -> str:
     asked = as_function(safe_encode, "safe_encode(text)")
     added = gemma.get_added_tokens_decoder().items()
     special = {token_id: token.content for token_id, token in added if token.special}
-    marks = [mark for mark in special.values() if mark in ("<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>")]
+    marks = [
+        mark for mark in special.values() if mark in ("<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>")
+    ]
     for text in [frame.replace("{}", mark) for frame in TYPED for mark in reversed(marks)]:
         found = _ids_of(asked, text, gemma)
         if marks_found := [special[token_id] for token_id in found if token_id in special]:
             raise Wrong(
-                f"{asked.called(text)} gives {len(found)} tokens, one of them {marks_found[0]}: to the model, "
-                "that is not text."
+                f"{asked.called(text)} gives {len(found)} tokens, one of them {marks_found[0]}: to the "
+                "model, that is not text."
             )
         _check_it_is_kept(asked, text, found, gemma)
     for text in ORDINARY:
@@ -171,8 +175,15 @@ def drop_joints(join_with_dropout: Any) -> str:
     num_calls, rate = 2_000, 0.3
     generator, oracle = random.Random(0), random.Random(1)
     found = Counter(pieces("training", rate, generator) for _ in range(num_calls))
+    if set(found) == {_joined("training", 0.0, oracle)}:
+        raise Wrong(
+            f"{num_calls:,} calls at a rate of {rate} all give the usual pieces. When is a word done, if in "
+            "a round every place is left out?"
+        )
     if len(found) == 1:
-        raise Wrong(f"{num_calls:,} calls with one generator, and a rate of {rate}, all give the same pieces.")
+        raise Wrong(
+            f"{num_calls:,} calls with one generator, and a rate of {rate}, all give the same pieces."
+        )
     expected = Counter(_joined("training", rate, oracle) for _ in range(num_calls))
     mean, right = (sum(len(split) * n for split, n in c.items()) / num_calls for c in (found, expected))
     if abs(mean - right) > 0.2:
@@ -222,14 +233,17 @@ def add_a_piece(my_tokenizer: Any, my_model: Any, *, pretrained: Any, encoder: A
     """Compare ids and rows with those of the chapter's tokenizer and encoder, which have no such piece."""
     if is_missing(my_tokenizer):
         raise Missing("`my_tokenizer`")
-    if not hasattr(my_tokenizer, "convert_tokens_to_ids") or not callable(my_tokenizer):
+    if not all(hasattr(my_tokenizer, name) for name in ("get_vocab", "convert_tokens_to_ids")):
         raise Wrong(f"`my_tokenizer` has to be a tokenizer, not {show(my_tokenizer)}.")
     if my_tokenizer is pretrained or NEW in pretrained.get_vocab():
         raise Wrong("The chapter's own tokenizer was changed. Load it again, and another one for this.")
     new_id, before = len(pretrained), pretrained(NEW, add_special_tokens=False)["input_ids"]
     found, old = my_tokenizer(MENTION)["input_ids"], pretrained(MENTION)["input_ids"]
     if my_tokenizer.get_vocab().get(NEW) != new_id or len(my_tokenizer) != new_id + 1:
-        raise Wrong(f"`my_tokenizer` has {len(my_tokenizer):,} pieces, and {NEW!r} is not the one behind the old.")
+        raise Wrong(
+            f"`my_tokenizer` has {len(my_tokenizer):,} pieces. Wanted: the {new_id:,} old ones, "
+            f"and then {NEW!r}."
+        )
     if len(found) != len(old) - len(before) + 1 or new_id not in found:
         raise Wrong(f"{MENTION!r} has {len(found)} tokens, with [CLS] and [SEP]; it had {len(old)}.")
     if is_missing(my_model):
@@ -265,14 +279,18 @@ def tokenizer_of_your_own(
     if is_missing(my_folder):
         raise Missing("`my_folder`")
     if not isinstance(my_folder, str | Path) or not (Path(my_folder) / "tokenizer.json").is_file():
-        raise Wrong(f"`my_folder` has to be a folder with a `tokenizer.json`, and {show(str(my_folder))} is none.")
+        raise Wrong(
+            f"`my_folder` has to be a folder with a `tokenizer.json`, and {show(str(my_folder))} is none."
+        )
     for name, texts in {"my_training": my_training, "my_held_out": my_held_out}.items():
         if is_missing(texts):
             raise Missing(f"`{name}`")
         is_list = isinstance(texts, list | tuple) and len(texts) > 0
         if not is_list or not all(isinstance(text, str) for text in texts):
             raise Wrong(f"`{name}` has to be a list of texts.")
-    if shared := {text.strip() for text in my_training if text.strip()} & {text.strip() for text in my_held_out}:
+    if shared := {text.strip() for text in my_training if text.strip()} & {
+        text.strip() for text in my_held_out
+    }:
         raise Wrong(f"{len(shared)} of your held-out texts are in the training too.")
     size = sum(len(text.encode()) for text in my_held_out)
     if size < LEAST_BYTES:
