@@ -184,21 +184,22 @@ def drop_joints(join_with_dropout: Any) -> str:
         raise Wrong(
             f"{num_calls:,} calls with one generator, and a rate of {rate}, all give the same pieces."
         )
-    expected = Counter(_joined("training", rate, oracle) for _ in range(num_calls))
-    mean, right = (sum(len(split) * n for split, n in c.items()) / num_calls for c in (found, expected))
-    if abs(mean - right) > 0.2:
+    expected = Counter(_joined("training", rate, oracle) for _ in range(5 * num_calls))
+    shares, wanted = ({split: n / c.total() for split, n in c.items()} for c in (found, expected))
+    mean, right = (sum(len(split) * share for split, share in each.items()) for each in (shares, wanted))
+    if abs(mean - right) > 0.25:  # more than four standard errors
         more = "more" if mean > right else "fewer"
         raise Wrong(
             f"At a rate of {rate}, 'training' has {mean:.2f} pieces on average, {more} than it should. Is "
             "each place left out by a draw of its own, and can a place that was left out be joined in the "
             "next round?"
         )
-    distance = sum(abs(found[split] - expected[split]) for split in found | expected) / (2 * num_calls)
-    if distance > 0.12:
-        often = max(expected | found, key=lambda split: abs(found[split] - expected[split]))
+    gaps = {split: shares.get(split, 0) - wanted.get(split, 0) for split in shares | wanted}
+    if sum(map(abs, gaps.values())) > 0.24:
+        split = max(gaps, key=lambda split: abs(gaps[split]))
         raise Wrong(
-            f"At a rate of {rate}, {' '.join(often)!r} comes out in {found[often] / num_calls:.0%} of the "
-            f"calls, {'too often' if found[often] > expected[often] else 'too seldom'}. When is a word done?"
+            f"At a rate of {rate}, {' '.join(split)!r} comes out in {shares.get(split, 0):.0%} of the calls, "
+            f"{'too often' if gaps[split] > 0 else 'too seldom'}. When is a word done?"
         )
     return "Every split spells the word; at a rate of 0 it is the usual one, and the draws are as described."
 
