@@ -14,11 +14,12 @@ of the encoder, from five starts that differ in the encoder's weights alone:
 - "messages only": the encoder, adapted to the messages without the documentation. The pretrained encoder has
   no head that predicts tokens, so here that head is trained from random weights.
 
-From a start to the other, the drawn labels, the weights of the new head, the number of steps and the size of
-a batch are the same. The learning rate is one of three, for each start and number of labels the one with the
-best mean of accuracy and macro F1 on the validation split, with seed 0. The random start is also trained for twice the steps, to
-see on the validation split whether the number of steps is what it lacks. The labels that are wrong on purpose
-(`chapters_src/data/emotions.md`) stay wrong in the training and validation splits; the test split has none.
+Whatever the start, the drawn labels, the weights of the new head, the number of steps and the size of a batch
+are the same. The learning rate is one of three, for each start and number of labels the one with the best
+mean of accuracy and macro F1 on the validation split, with seed 0. The random start is also trained for twice
+the steps, to see on the validation split whether the number of steps is what it lacks. The labels that are
+wrong on purpose (`chapters_src/data/emotions.md`) stay wrong in the training and validation splits; the test
+split has none.
 
 The output holds the adapted encoders and one file for each run; finished runs are not repeated, so an
 interrupted recipe goes on where it was. `--starts` makes only the runs of some starts, so that several
