@@ -89,7 +89,7 @@ SCORES = ("accuracy", "macro_f1")
 class Sizes:
     """What differs between the recorded run and a smoke run."""
 
-    steps: Mapping[int, int] = field(default_factory=lambda: {50: 60, 200: 120, 1440: 270})  # For n labels.
+    steps: Mapping[int, int] = field(default_factory=lambda: {50: 60, 200: 120, 1440: 240})  # For n labels.
     seeds: int = 4
     tokens_per_batch: int = 384  # About 16 messages.
     adaptation_epochs: int = 8
