@@ -1,7 +1,5 @@
 """The recipe of the transfer: a smoke run from data to record, the draws, and what a start changes."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -40,6 +38,7 @@ def test_a_smoke_run_goes_from_the_data_to_the_record_and_repeats_nothing(tmp_pa
     assert {(run["start"], run["labels"], run["seed"]) for run in figures["runs"]} == wanted
     assert len(figures["runs"]) == len(wanted)
     assert len(figures["baselines"]) == 3 * len(seeds)
+    assert len(figures["chosen"]) == len(STARTS) + 2
     for entry in figures["chosen"]:
         assert len(entry["validation"]) == 3
         assert_best(entry)
@@ -138,15 +137,16 @@ def test_the_record_has_every_run_and_its_choices_are_those_of_validation():
     sizes = transfer.Sizes()
     runs = {(run["start"], run["labels"], run["seed"]): run for run in figures["runs"]}
     assert len(runs) == len(figures["runs"]) == len(STARTS) * len(sizes.steps) * sizes.seeds
-    assert figures["settings"]["steps"] == json.loads(json.dumps(sizes.steps))
+    assert figures["settings"]["steps"] == {str(count): steps for count, steps in sizes.steps.items()}
     assert figures["settings"]["wrong_on_purpose"] == {"train": 30, "validation": 20, "test": 0}
+    chosen = {entry["start"]: entry for entry in figures["chosen"] if "start" in entry}
+    assert chosen.keys() == STARTS
     for entry in figures["chosen"]:
         assert_best(entry)
-        if "start" in entry:
-            found = {
-                runs[entry["start"], entry["labels"], seed]["learning_rate"] for seed in range(sizes.seeds)
-            }
-            assert found == {entry["learning_rate"]}
+    for (start, _, _), run in runs.items():
+        assert run["learning_rate"] == chosen[start]["learning_rate"]
+    usual, twice = figures["twice_the_steps"]
+    assert twice["steps"] == 2 * usual["steps"] and usual["steps"] == sizes.steps[usual["labels"]]
 
 
 def test_the_record_says_of_the_majority_class_what_the_labels_say():
