@@ -20,22 +20,23 @@ scale, in seconds; its numbers mean nothing, and it needs a `--record` of its ow
 - "language_model": a row for each seed ("start") and direction: the loss on validation sentences in bits,
   the perplexity, and the share of predictions that are right; also those of a unigram and of a bigram model
   (Kneser-Ney) of the same classes, on the same text.
-- "senses": rows {"task", "word", "vectors", "right", "of", "seed", "start", "examples", "spelling"}. `seed` is
-  the draw of the labeled examples, `start` the seed of the model (null if the vectors are not the model's).
+- "senses": rows {"task", "word", "vectors", "right", "of", "seed", "start", "examples", "spelling"}: `seed`
+  is the draw of the labeled examples, `start` the seed of the model (null: the vectors are not the model's).
   A few labeled examples of each sense give a centroid; an occurrence gets the sense of the nearest centroid
   by cosine. Both senses have the same number of occurrences, so naming one sense always is right in half. The
   tasks: "pseudo-words", two words that are both replaced by one spelling that the corpus never has, so that
   the truth is which word it was ("far": words of different subjects, "near": of the same); "packages", a word
   whose sense is the package it stands in (so the subject of the sentence gives it away); "flies", the
   sixteen sentences of chapter 02, nearest of the other fifteen.
-- "senses_summary": for each task and kind of vectors the mean, lowest and highest share over draws and starts.
-- "unknown": of words that were taken out of the text before training, the share whose base form is the nearest
-  and among the nearest ten of all words of the text, by the characters' vector; beside an untrained one,
-  shared character n-grams, and fastText's vectors of the same text. Then the neighbors of unseen words.
+- "senses_summary": for each task and kind of vectors the share of all its words together: the mean, lowest
+  and highest over draws and starts.
+- "unknown": of words that were taken out of the text before training, how many have their base form as the
+  nearest and among the nearest ten of all words of the text, by the characters' vector; beside an untrained
+  one, shared character n-grams, and fastText's vectors of the same text. Then the neighbors of unseen words.
 
 The rivals for senses: the mean of the static vectors of the other words of the sentence, or of the three on
-either side (chapter 02's skip-gram, same text); the book's encoder at the word, last and middle layer, and with
-[MASK] in its place (it reads the sentence with its punctuation); the model itself beside the word: the
+either side (chapter 02's skip-gram, same text); the book's encoder at the word, last and middle layer, and
+with [MASK] in its place (it reads the sentence with its punctuation); the model itself beside the word: the
 forward state before it and the backward state behind it, which never read the word.
 """
 
@@ -48,10 +49,11 @@ import re
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -117,7 +119,16 @@ A spider eats flies and moths.
 He hates the flies in the barn.
 House flies carry diseases.
 Two flies sat on the window.""".splitlines()  # Eight verbs, then eight insects.
-MADE_UP = ["plottable", "legendary", "unpickled", "tensorish", "refitting", "subgraphing", "tokenizable", "misplotted"]
+MADE_UP = [
+    "plottable",
+    "legendary",
+    "unpickled",
+    "tensorish",
+    "refitting",
+    "subgraphing",
+    "tokenizable",
+    "misplotted",
+]
 
 
 @dataclass(frozen=True)
@@ -136,7 +147,7 @@ class Sizes:
     decay: float = 0.5  # Passes after these, in which it falls to 0.
     sentences: int | None = None  # Of each split; None: all.
     removed: int = 60  # Inflected forms taken out of the text.
-    occurrences: int = 100  # Of each sense, at most.
+    occurrences: int = 70  # Of each sense, at most.
     static_epochs: int = 5
 
 
@@ -202,16 +213,20 @@ def digest(text: str) -> str:
 
 
 def inflected(counts: Mapping[str, int], wanted: int) -> dict[str, str]:
-    """Choose forms to take out of the text, with their base forms: half with s, a quarter with ing and ed each.
+    """Choose forms to take out of the text, with their base forms: half with s, a quarter each with ing and ed.
 
-    The base occurs at least 20 times, the form at least five; a form ends like its base with the letters behind.
+    The base occurs at least 20 times, the form at least five; a form is its base with the letters behind.
     """
     chosen: dict[str, str] = {}
     for ending, share in (("s", 2), ("ing", 4), ("ed", 4)):
         able = [
             base
             for base, n in counts.items()
-            if n >= 20 and len(base) >= 4 and base.isalpha() and base[-1] != "s" and counts.get(base + ending, 0) >= 5
+            if n >= 20
+            and len(base) >= 4
+            and base.isalpha()
+            and base[-1] != "s"
+            and counts.get(base + ending, 0) >= 5
         ]
         chosen |= {base + ending: base for base in sorted(able, key=digest)[: wanted // share]}
     return chosen
@@ -250,8 +265,8 @@ def batch_of(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary | None =
 
     Returns:
         "spellings", the characters of the U distinct words, (U, C); "places", rows of it for each token,
-        (B, L); "lengths", with edges, (B,); and, given a vocabulary, "labels", the class of the next token and
-        of the one before, IGNORED where there is none, (B, 2, L).
+        (B, L); "lengths", with edges, (B,); and, given a vocabulary, "labels", the class of the next token
+        and of the one before, IGNORED where there is none, (B, 2, L).
     """
     rows = [[START, *words, END] for words in sentences]
     distinct = {word: i for i, word in enumerate(dict.fromkeys(itertools.chain([END], *rows)))}
@@ -354,13 +369,13 @@ class ELMo(nn.Module):
         x = F.embedding(places, self.spelling(spellings))  # Each distinct word is computed once.
         steps = torch.arange(places.shape[1], device=places.device)
         turned = lengths[:, None] - 1 - steps
-        turned = torch.where(turned >= 0, turned, steps)[..., None].expand_as(x)  # Padding stays at the right.
+        turned = torch.where(turned >= 0, turned, steps)[..., None].expand_as(x)  # Padding stays behind.
         there = self.forward_way(x)
         back = [states.gather(1, turned) for states in self.backward_way(x.gather(1, turned))]
         return x, torch.stack([torch.stack(pair) for pair in zip(there, back, strict=True)])
 
     def forward(self, spellings: Tensor, places: Tensor, lengths: Tensor, wanted: Tensor) -> Tensor:
-        """Return the logits at the wanted places, (their number, classes), for `wanted` of shape (B, 2, L)."""
+        """Return the logits at the wanted places, (number, classes), for `wanted` of shape (B, 2, L)."""
         _, states = self.layers(spellings, places, lengths)
         return self.softmax(self.dropout(states[-1].transpose(0, 1)[wanted]))
 
@@ -455,7 +470,9 @@ def baselines(vocabulary: Vocabulary, train_text: list[list[str]], held_out: lis
     ):
         documents = [vocabulary.ids(words)[::step] for words in train_text]
         model = NGramModel(documents, order, vocab_size=vocabulary.size, end_id=vocabulary.edge)
-        losses = np.concatenate([-model.log_probabilities(vocabulary.ids(words)[::step]) for words in held_out])
+        losses = np.concatenate(
+            [-model.log_probabilities(vocabulary.ids(words)[::step]) for words in held_out]
+        )
         rows.append({"model": name, **quality(float(losses.mean()))})
     return rows
 
@@ -494,9 +511,14 @@ def of_elmo(model: ELMo, occurrences: Sequence[Occurrence], size: int = 64) -> d
         x, states = model.layers(batch["spellings"], batch["places"], batch["lengths"])
         rows, at = torch.arange(len(some)), torch.tensor([o.place + 1 for o in some])
         one, two = (torch.cat([layer[0, rows, at], layer[1, rows, at]], dim=-1) for layer in states)
-        twice = torch.cat([x[rows, at]] * 2, dim=-1)  # As in the paper: the characters' vector for each way.
+        twice = torch.cat([x[rows, at]] * 2, dim=-1)  # As in the paper, so that all layers are as long.
         beside = torch.cat([states[-1, 0, rows, at - 1], states[-1, 1, rows, at + 1]], dim=-1)
-        layers = {"characters": twice, "LSTM 1": one, "LSTM 2": two, "mean of the three": (twice + one + two) / 3}
+        layers = {
+            "characters": twice,
+            "LSTM 1": one,
+            "LSTM 2": two,
+            "mean of the three": (twice + one + two) / 3,
+        }
         for name, vectors in (layers | {"LSTM 2 beside the word": beside}).items():
             found[f"ELMo, {name}"].append(vectors.numpy())
     return {name: np.concatenate(parts) for name, parts in found.items()}
@@ -514,6 +536,9 @@ def of_static(vectors: wv.WordVectors, occurrences: Sequence[Occurrence]) -> dic
             rows.append(np.mean(known, axis=0) if known else np.zeros(vectors.matrix.shape[1]))
         found[f"static, {name}"] = np.stack(rows)
     return found
+
+
+VectorsOf = Callable[[Sequence[Occurrence]], dict[str, np.ndarray]]
 
 
 class Encoder:
@@ -548,14 +573,18 @@ class Encoder:
                 share = inside / inside.sum(dim=1, keepdim=True)
                 layers = self.model(**batch, output_hidden_states=True).hidden_states
                 for which, layer in (("last layer", -1), ("middle layer", len(layers) // 2)):
-                    found[f"encoder, {which}{name}"].append((share[..., None] * layers[layer]).sum(dim=1).numpy())
+                    found[f"encoder, {which}{name}"].append(
+                        (share[..., None] * layers[layer]).sum(dim=1).numpy()
+                    )
         return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
 # Senses ---------------------------------------------------------------------------------------------------
 
 
-def occurrences_of(sentences: Sequence[Sentence], word: str, sense: int, without: str) -> Iterator[Occurrence]:
+def occurrences_of(
+    sentences: Sequence[Sentence], word: str, sense: int, without: str
+) -> Iterator[Occurrence]:
     """Find sentences in which a word stands once, and no other form of it or of another word."""
     for found in sentences:
         same = [i for i, w in enumerate(found.words) if w.startswith((word, without))]
@@ -604,52 +633,53 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.where(lengths > 0, lengths, 1)
 
 
-def senses(
-    models: Mapping[int, ELMo], static: wv.WordVectors, held_out: Sequence[Sentence], sizes: Sizes
-) -> list[dict]:
-    """Measure all vectors on all tasks."""
-    encoder = Encoder()
-    tasks: list[tuple[str, str, list[Occurrence], str | None]] = []
+class Task(NamedTuple):
+    """Occurrences of a word with two senses."""
+
+    name: str
+    word: str
+    spelling: str | None
+    occurrences: list[Occurrence]
+
+
+def tasks_of(held_out: Sequence[Sentence], limit: int, spellings: Sequence[str]) -> Iterator[Task]:
+    """Make the tasks of held-out sentences; a smoke run has too few occurrences for most of them."""
     for kind, pairs in PAIRS.items():
         for one, other in pairs:
             ways = [
                 occurrences_of(held_out, word, sense, without)
                 for sense, (word, without) in enumerate(((one, other), (other, one)))
             ]
-            found = balanced(ways, sizes.occurrences)
-            tasks += [
-                (f"pseudo-words, {kind}", f"{one}/{other}", [o.spelled(spelling) for o in found], spelling)
-                for spelling in SPELLINGS
-            ]
+            found = balanced(ways, limit)
+            for spelling in spellings:
+                replaced = [o.spelled(spelling) for o in found]
+                yield Task(f"pseudo-words, {kind}", f"{one}/{other}", spelling, replaced)
     for word, packages in PACKAGES.items():
         parts = [[s for s in held_out if s.package == package] for package in packages]
         ways = [occurrences_of(part, word, sense, word) for sense, part in enumerate(parts)]
-        tasks.append(("packages", f"{word}: {'/'.join(packages)}", balanced(ways, sizes.occurrences), None))
-    found = [sentence(text) for text in FLIES]
-    tasks.append(
-        ("flies", "flies", [Occurrence(s, s.words.index("flies"), int(i >= 8)) for i, s in enumerate(found)], None)
-    )
+        yield Task("packages", f"{word}: {'/'.join(packages)}", None, balanced(ways, limit))
+    sayings = [sentence(text) for text in FLIES]
+    found = [Occurrence(s, s.words.index("flies"), int(i >= 8)) for i, s in enumerate(sayings)]
+    yield Task("flies", "flies", None, found)
+
+
+def senses(vectors_of: VectorsOf, start: int | None, tasks: Iterable[Task]) -> list[dict]:
+    """Measure vectors on all tasks; `start` is the seed of the model that they are of."""
     rows = []
-    for task, word, occurrences, spelling in tasks:
+    for task, word, spelling, occurrences in tasks:
         truth = np.array([o.sense for o in occurrences])
-        row = {"task": task, "word": word, "spelling": spelling}
-        if len(truth) < 12:  # In a smoke run.
+        if len(truth) < 12:
             continue
-        vectors: list[tuple[int | None, dict[str, np.ndarray]]] = [
-            (None, of_static(static, occurrences) | encoder(occurrences)),
-            *((start, of_elmo(model, occurrences)) for start, model in models.items()),
-        ]
-        for start, of_kind in vectors:
-            for kind, matrix in of_kind.items():
-                here = {**row, "vectors": kind, "start": start}
-                if task == "flies":
-                    right, of = nearest_other(matrix, truth)
-                    rows.append({**here, "right": right, "of": of, "seed": None, "examples": 15})
-                    continue
-                for examples, seed in itertools.product((5, 20), DRAWS):
-                    if len(truth) >= 4 * examples:
-                        right, of = nearest_centroid(matrix, truth, examples, seed)
-                        rows.append({**here, "right": right, "of": of, "seed": seed, "examples": examples})
+        for kind, matrix in vectors_of(occurrences).items():
+            row = {"task": task, "word": word, "spelling": spelling, "vectors": kind, "start": start}
+            if task == "flies":
+                right, of = nearest_other(matrix, truth)
+                rows.append({**row, "right": right, "of": of, "seed": None, "examples": len(truth) - 1})
+                continue
+            for examples, seed in itertools.product((5, 20), DRAWS):
+                if len(truth) >= 4 * examples:
+                    right, of = nearest_centroid(matrix, truth, examples, seed)
+                    rows.append({**row, "right": right, "of": of, "seed": seed, "examples": examples})
     return rows
 
 
@@ -663,71 +693,103 @@ def summary(rows: Sequence[dict]) -> list[dict]:
     for (task, spelling, examples, kind), sums in groups.items():
         shares = [right / of for right, of in sums.values()]
         found.append(
-            {"task": task, "spelling": spelling, "examples": examples, "vectors": kind, "of": int(next(iter(sums.values()))[1])}
+            {
+                "task": task,
+                "spelling": spelling,
+                "examples": examples,
+                "vectors": kind,
+                "of": int(next(iter(sums.values()))[1]),
+            }
             | {"mean": float(np.mean(shares)), "lowest": min(shares), "highest": max(shares)}
         )
     return found
 
 
+Similarity = Callable[[Sequence[str], Sequence[str]], np.ndarray]  # Of some words with others.
+
+
 # Unknown words --------------------------------------------------------------------------------------------
 
 
+def of_letters(data: Data) -> dict[str, Similarity]:
+    """Return the rivals: shared character n-grams, and vectors of fastText, which adds those of n-grams."""
+    counter = CountVectorizer(analyzer="char", ngram_range=(3, 5), binary=True)
+    marked = counter.fit_transform(f"<{word}>" for word in candidates(data))
+    lengths = np.sqrt(np.asarray(marked.sum(axis=1)).ravel())  # The unknown word's own changes no order.
+    fast = FastText(
+        data.texts, vector_size=100, window=5, min_count=5, epochs=5, sg=1, bucket=20000, workers=1, seed=0
+    )
+
+    def shared(some: Sequence[str], words: Sequence[str]) -> np.ndarray:
+        return (counter.transform(f"<{word}>" for word in some) @ marked.T).toarray() / lengths
+
+    def cosines(some: Sequence[str], words: Sequence[str]) -> np.ndarray:
+        of_some, of_words = (unit(np.stack([fast.wv[word] for word in each])) for each in (some, words))
+        return of_some @ of_words.T
+
+    return {"shared character n-grams": shared, "fastText": cosines}
+
+
 @torch.inference_mode()
-def of_spelling(model: ELMo, words: Sequence[str]) -> np.ndarray:
-    """Return the characters' vectors of words, of length 1."""
-    return unit(model.spelling(torch.tensor([spelled(word) for word in words])).numpy())
+def of_spelling(model: ELMo, some: Sequence[str], words: Sequence[str]) -> np.ndarray:
+    """Return the cosines of the characters' vectors of some words with those of others."""
+    one, other = (unit(model.spelling(torch.tensor(list(map(spelled, w)))).numpy()) for w in (some, words))
+    return one @ other.T
 
 
-def unknown(
-    models: Mapping[int, ELMo], untrained: ELMo, data: Data, seed: int
-) -> dict:
-    """Look for the base forms of words that were taken out of the text."""
-    counts, removed = data.counts, data.removed
-    words = sorted(w for w, n in counts.items() if n >= 5)
+def candidates(data: Data) -> list[str]:
+    """Return the words among which a base form is looked for: all that occur five times."""
+    return sorted(word for word, n in data.counts.items() if n >= 5)
+
+
+def unknown(similarities: Mapping[str, Similarity], start: int | None, data: Data) -> dict:
+    """Look for the base forms of words that were taken out of the text, and for neighbors of others."""
+    words, forms = candidates(data), list(data.removed)
     place = {word: i for i, word in enumerate(words)}
-    made_up = [word for word in MADE_UP if word not in counts]
-    ngrams = CountVectorizer(analyzer="char", ngram_range=(3, 5), binary=True)
-    marked = ngrams.fit_transform(f"<{word}>" for word in words)
-
-    def shared(some: Sequence[str]) -> np.ndarray:
-        cosines = ngrams.transform(f"<{word}>" for word in some) @ marked.T
-        lengths = np.sqrt(np.asarray(marked.sum(axis=1)).ravel())
-        return cosines.toarray() / lengths  # The unknown word's own length changes no order.
-
-    letters = FastText(data.texts, vector_size=100, window=5, min_count=5, epochs=5, sg=1, bucket=20000, workers=1, seed=seed)
-    of_letters = unit(np.stack([letters.wv[word] for word in words]))
-    ways = {
-        "shared character n-grams": (None, shared),
-        "fastText": (seed, lambda some: unit(np.stack([letters.wv[word] for word in some])) @ of_letters.T),
-    }
-    for name, start, model in (
-        ("ELMo, characters, untrained", seed, untrained),
-        *(("ELMo, characters", start, model) for start, model in models.items()),
-    ):
-        ways[f"{name}, {start}"] = (
-            start,
-            lambda some, model=model: of_spelling(model, some) @ of_spelling(model, words).T,
-        )
-    bases = np.array([place[base] for base in removed.values()])
-    rows, forms = [], list(removed)
-    neighbors: dict[str, dict[str, list[str]]] = {word: {} for word in made_up}
-    for name, (start, cosines) in ways.items():
-        found = cosines(forms)
+    bases = np.array([place[base] for base in data.removed.values()])
+    endings = np.array([re.search("(s|ing|ed)$", form)[0] for form in forms])
+    made_up = [word for word in MADE_UP if word not in data.counts]
+    rows, neighbors = [], []
+    for name, similarity in similarities.items():
+        found = similarity(forms, words)
         rank = (found > found[np.arange(len(forms)), bases][:, None]).sum(axis=1)
-        kind = name.removesuffix(f", {start}")
-        endings = np.array([re.search("(s|ing|ed)$", form)[0] for form in forms])
         for ending in ("s", "ing", "ed"):
             these = rank[endings == ending]
             rows.append(
-                {"vectors": kind, "start": start, "ending": ending, "of": len(these)}
+                {"vectors": name, "start": start, "ending": ending, "of": len(these)}
                 | {"nearest": int((these < 1).sum()), "in_ten": int((these < 10).sum())}
             )
-        for word, row in zip(made_up, cosines(made_up), strict=True):
-            neighbors[word][name] = [words[i] for i in np.argsort(-row, kind="stable")[:5]]
-    return {"candidates": len(words), "removed": dict(removed), "rows": rows, "neighbors": neighbors}
+        for word, row in zip(made_up, similarity(made_up, words), strict=True):
+            near = [words[i] for i in np.argsort(-row, kind="stable")[:5]]
+            neighbors.append({"vectors": name, "start": start, "word": word, "neighbors": near})
+    return {"rows": rows, "neighbors": neighbors}
 
 
 # The run --------------------------------------------------------------------------------------------------
+
+
+def kept(path: Path, make: Callable[[], dict]) -> dict:
+    """Return what the file holds, after making it if it is not there."""
+    if not path.is_file():
+        written = path.with_suffix(".new")
+        written.write_text(json.dumps(make()), encoding="utf-8")
+        written.replace(path)
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def of_rivals(
+    data: Data, validation: list[list[str]], held_out: Sequence[Sentence], sizes: Sizes
+) -> dict[str, Any]:
+    """Measure everything that is not the model's."""
+    settings = dict(dim=100, window=5, num_negatives=5, epochs=sizes.static_epochs)
+    static, _ = wv.train(wv.read_corpus(data.texts, min_count=5), "skip-gram", **settings, seed=0)
+    encoder = Encoder()
+    tasks = tasks_of(held_out, sizes.occurrences, SPELLINGS[:1])
+    return {
+        "senses": senses(lambda some: of_static(static, some) | encoder(some), None, tasks),
+        "baselines": baselines(data.vocabulary, data.train_text, validation),
+        "unknown": unknown(of_letters(data), None, data),
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -748,20 +810,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     data = prepared(sizes)
     vocabulary, train_text, counts = data.vocabulary, data.train_text, data.counts
     validation = [s.words for s in data.held_out["validation"]]
-    print(f"{len(train_text):,} sentences, {sum(counts.values()):,} words, {vocabulary.size:,} classes", flush=True)
+    print(
+        f"{len(train_text):,} sentences, {sum(counts.values()):,} words, {vocabulary.size:,} classes",
+        flush=True,
+    )
 
-    models, runs, quality_rows = {}, [], []
-    for seed in options.seeds:
-        models[seed], took = trained(options.output, sizes, seed, vocabulary, data.of_classes, train_text)
-        runs.append(took)
-        for direction, row in scores(models[seed], vocabulary, validation).items():
-            quality_rows.append({"start": seed, "direction": direction, **row})
-        print(took, quality_rows[-2:], flush=True)
-    settings = dict(dim=100, window=5, num_negatives=5, epochs=sizes.static_epochs)
-    static, _ = wv.train(wv.read_corpus(data.texts, min_count=5), "skip-gram", **settings, seed=0)
+    held_out = [*data.held_out["test"], *data.held_out["validation"]]
+    rivals = kept(options.output / "rivals.json", lambda: of_rivals(data, validation, held_out, sizes))
+    runs, quality_rows, of_senses = [], [], list(rivals["senses"])
     torch.manual_seed(options.seeds[0])
     untrained = ELMo(sizes, vocabulary.size).eval()
-    rows = senses(models, static, [*data.held_out["test"], *data.held_out["validation"]], sizes)
+    of_unknown = [
+        rivals["unknown"],
+        unknown({"ELMo, characters, untrained": partial(of_spelling, untrained)}, options.seeds[0], data),
+    ]
+    for seed in options.seeds:
+        model, took = trained(options.output, sizes, seed, vocabulary, data.of_classes, train_text)
+        runs.append(took)
+        for direction, row in scores(model, vocabulary, validation).items():
+            quality_rows.append({"start": seed, "direction": direction, **row})
+        print(took, quality_rows[-2:], flush=True)
+        tasks = tasks_of(held_out, sizes.occurrences, SPELLINGS)
+        of_senses += senses(partial(of_elmo, model), seed, tasks)
+        of_unknown.append(unknown({"ELMo, characters": partial(of_spelling, model)}, seed, data))
     figures = {
         "training": {
             "sizes": asdict(sizes),
@@ -774,16 +845,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "language_model": {
             "sentences": len(validation),
             "predictions": sum(len(words) + 1 for words in validation),
-            "unknown": float(np.mean([i == vocabulary.unknown for words in validation for i in vocabulary.ids(words)])),
+            "unknown": float(
+                np.mean([i == vocabulary.unknown for s in validation for i in vocabulary.ids(s)])
+            ),
             "rows": quality_rows,
-            "baselines": baselines(vocabulary, train_text, validation),
+            "baselines": rivals["baselines"],
         },
-        "senses": rows,
-        "senses_summary": summary(rows),
-        "unknown": unknown(models, untrained, data, 0),
+        "senses": of_senses,
+        "senses_summary": summary(of_senses),
+        "unknown": {
+            "candidates": len(candidates(data)),
+            "removed": data.removed,
+            "rows": [row for part in of_unknown for row in part["rows"]],
+            "neighbors": [row for part in of_unknown for row in part["neighbors"]],
+        },
         "seconds": round(time.monotonic() - begin, 1),
     }
-    what = "A small ELMo, trained on the documentation, and what its layers say of senses and of unknown words."
+    what = (
+        "A small ELMo, trained on the documentation, and what its layers say of senses and of unknown words."
+    )
     path = options.record or records.FOLDER / "elmo.json"
     write_record(path, what, "recipes/elmo.py", figures)
     print(json.dumps({name: figures[name] for name in ("language_model", "senses_summary")}, indent=1))

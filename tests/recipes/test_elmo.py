@@ -23,7 +23,7 @@ from recipes.elmo import (
     spelled,
 )
 
-WORDS = "the second axis of an array".split()
+WORDS = ["the", "second", "axis", "of", "an", "array"]
 
 
 @pytest.fixture
@@ -49,7 +49,11 @@ def test_a_smoke_run_goes_from_the_data_to_the_record_and_trains_once(tmp_path, 
     monkeypatch.setattr(records, "FOLDER", path.parent)
     found = records.record("elmo")
     figures = found["figures"]
-    assert found["script"] == "recipes/elmo.py" and json.dumps(figures) and "senses_summary" in capsys.readouterr().out
+    assert (
+        found["script"] == "recipes/elmo.py"
+        and json.dumps(figures)
+        and "senses_summary" in capsys.readouterr().out
+    )
     assert [run["seed"] for run in figures["training"]["runs"]] == [0, 1]
     model_rows = figures["language_model"]["rows"]
     assert [(row["start"], row["direction"]) for row in model_rows] == [
@@ -87,7 +91,11 @@ def test_no_direction_sees_the_word_it_predicts_nor_what_lies_behind_it(model, c
 
 def test_labels_are_the_next_word_and_the_one_before():
     vocabulary = Vocabulary({"axis": 9, "the": 20, "rare": 1}, 5)
-    assert vocabulary.words == ["the", "axis"] and (vocabulary.unknown, vocabulary.edge, vocabulary.size) == (2, 3, 4)
+    assert vocabulary.words == ["the", "axis"] and (vocabulary.unknown, vocabulary.edge, vocabulary.size) == (
+        2,
+        3,
+        4,
+    )
     labels = batch_of([["the", "rare", "axis"], ["axis"]], vocabulary)["labels"]
     no = elmo.IGNORED
     assert labels.tolist() == [
