@@ -213,7 +213,7 @@ def digest(text: str) -> str:
 
 
 def inflected(counts: Mapping[str, int], wanted: int) -> dict[str, str]:
-    """Choose forms to take out of the text, with their base forms: half with s, a quarter each with ing and ed.
+    """Choose forms to take out of the text, and their base forms: half with s, a quarter each with ing and ed.
 
     The base occurs at least 20 times, the form at least five; a form is its base with the letters behind.
     """
