@@ -213,7 +213,7 @@ def digest(text: str) -> str:
 
 
 def inflected(counts: Mapping[str, int], wanted: int) -> dict[str, str]:
-    """Choose forms to take out of the text, and their base forms: half with s, a quarter each with ing and ed.
+    """Choose forms to take out of the text, with their bases: half with s, a quarter each with ing and ed.
 
     The base occurs at least 20 times, the form at least five; a form is its base with the letters behind.
     """
@@ -747,7 +747,7 @@ def unknown(similarities: Mapping[str, Similarity], start: int | None, data: Dat
     words, forms = candidates(data), list(data.removed)
     place = {word: i for i, word in enumerate(words)}
     bases = np.array([place[base] for base in data.removed.values()])
-    endings = np.array([re.search("(s|ing|ed)$", form)[0] for form in forms])
+    endings = np.array([form.removeprefix(base) for form, base in data.removed.items()])
     made_up = [word for word in MADE_UP if word not in data.counts]
     rows, neighbors = [], []
     for name, similarity in similarities.items():
