@@ -16,14 +16,15 @@ on; weights are not shipped. When all seeds are trained, all is measured on held
 record is written to `chapters_src/records/elmo.json` (or `--record`). `--smoke` runs everything on a small
 scale, in seconds; its numbers mean nothing, and it needs a `--record` of its own. The figures:
 
-- "training": words, sentences, parameters, sizes, seconds and passes of each seed.
+- "training": words, sentences, parameters, sizes; steps and processor seconds of each seed (at the rate since
+  its last start).
 - "language_model": a row for each seed ("start") and direction: the loss on validation sentences in bits,
   the perplexity, and the share of predictions that are right; also those of a unigram and of a bigram model
   (Kneser-Ney) of the same classes, on the same text.
 - "senses": rows {"task", "word", "vectors", "right", "of", "seed", "start", "examples", "spelling"}: `seed`
   is the draw of the labeled examples, `start` the seed of the model (null: the vectors are not the model's).
   A few labeled examples of each sense give a centroid; an occurrence gets the sense of the nearest centroid
-  by cosine. Both senses have the same number of occurrences, so naming one sense always is right in half. The
+  by cosine ("centered": the mean of the examples is subtracted first). Both senses have the same number of occurrences, so naming one sense always is right in half. The
   tasks: "pseudo-words", two words that are both replaced by one spelling that the corpus never has, so that
   the truth is which word it was ("far": words of different subjects, "near": of the same); "packages", a word
   whose sense is the package it stands in (so the subject of the sentence gives it away); "flies", the
@@ -143,7 +144,7 @@ class Sizes:
     min_count: int = 50  # Of the words in the softmax.
     tokens_per_batch: int = 1024
     learning_rate: float = 3e-3
-    epochs: float = 4.0  # At this learning rate.
+    epochs: float = 1.5  # At this learning rate.
     decay: float = 0.5  # Passes after these, in which it falls to 0.
     sentences: int | None = None  # Of each split; None: all.
     removed: int = 60  # Inflected forms taken out of the text.
@@ -406,25 +407,26 @@ def trained(
         batch_sampler=sampler,
         collate_fn=lambda rows: batch_of(rows, vocabulary),
     )
-    used, begin, steps = time.process_time(), time.monotonic(), 0
+    steps = fresh = 0
+    used = time.process_time()
+
+    def counted(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        nonlocal fresh
+        fresh += 1
+        return loss_of(model, batch)
+
     for phase, passes in (("constant", sizes.epochs), ("linear", sizes.decay)):
         settings = Settings(
             learning_rate=sizes.learning_rate,
             max_steps=max(1, round(passes * len(sampler))),
-            warmup=0.0,
             schedule=phase,
             seed=seed,
             checkpoint_every=max(1, len(sampler) // 12),
         )
         folder = output / f"seed-{seed}-{phase}"
-        history = train(model, batches, loss_of, settings, checkpoint_folder=folder)
-        steps += len(history.steps)
-    took = {
-        "seed": seed,
-        "steps": steps,
-        "processor_seconds": round(time.process_time() - used, 1),  # Since the last start.
-        "seconds": round(time.monotonic() - begin, 1),
-    }
+        steps += len(train(model, batches, counted, settings, checkpoint_folder=folder).steps)
+    rate = (time.process_time() - used) / max(fresh, 1)  # Of a step, since the last start.
+    took = {"seed": seed, "steps": steps, "processor_seconds": round(rate * steps, 1)}
     torch.save({"weights": model.state_dict(), "took": took}, place)
     return model.eval(), took
 
@@ -599,13 +601,19 @@ def balanced(senses: Sequence[Iterator[Occurrence]], limit: int) -> list[Occurre
     return [o for found in lists for o in found[:number]]
 
 
-def nearest_centroid(vectors: np.ndarray, senses: np.ndarray, examples: int, seed: int) -> tuple[int, int]:
-    """Name the sense of all but a few labeled examples. Returns how many are right, of how many."""
+def nearest_centroid(
+    vectors: np.ndarray, senses: np.ndarray, examples: int, seed: int, *, centered: bool = False
+) -> tuple[int, int]:
+    """Name the sense of all but a few labeled examples. Returns how many are right, of how many.
+
+    Centered: the mean of the labeled examples is subtracted, so what all vectors share does not count.
+    """
     generator = np.random.default_rng(seed)
     shown = np.concatenate(
         [generator.permutation(np.flatnonzero(senses == sense))[:examples] for sense in (0, 1)]
     )
     rest = np.setdiff1d(np.arange(len(senses)), shown)
+    vectors = vectors - centered * vectors[shown].mean(axis=0)
     centroids = np.stack([vectors[shown[senses[shown] == sense]].mean(axis=0) for sense in (0, 1)])
     cosines = unit(vectors[rest]) @ unit(centroids).T
     gap = cosines[:, 1] - cosines[:, 0]
@@ -672,36 +680,30 @@ def senses(vectors_of: VectorsOf, start: int | None, tasks: Iterable[Task]) -> l
             continue
         for kind, matrix in vectors_of(occurrences).items():
             row = {"task": task, "word": word, "spelling": spelling, "vectors": kind, "start": start}
-            if task == "flies":
-                right, of = nearest_other(matrix, truth)
-                rows.append({**row, "right": right, "of": of, "seed": None, "examples": len(truth) - 1})
-                continue
-            for examples, seed in itertools.product((5, 20), DRAWS):
-                if len(truth) >= 4 * examples:
-                    right, of = nearest_centroid(matrix, truth, examples, seed)
-                    rows.append({**row, "right": right, "of": of, "seed": seed, "examples": examples})
+            for centered in (False, True):
+                row["centered"] = centered
+                if task == "flies":
+                    right, of = nearest_other(matrix - centered * matrix.mean(axis=0), truth)
+                    rows.append({**row, "right": right, "of": of, "seed": None, "examples": len(truth) - 1})
+                    continue
+                for examples, seed in itertools.product((5, 20), DRAWS):
+                    if len(truth) >= 4 * examples:
+                        right, of = nearest_centroid(matrix, truth, examples, seed, centered=centered)
+                        rows.append({**row, "right": right, "of": of, "seed": seed, "examples": examples})
     return rows
 
 
 def summary(rows: Sequence[dict]) -> list[dict]:
     """Summarize: the share of all words together, its mean, lowest and highest over draws and starts."""
+    names = ("task", "spelling", "examples", "centered", "vectors")
     groups = defaultdict(lambda: defaultdict(lambda: np.zeros(2)))
     for row in rows:
-        key = row["task"], row["spelling"], row["examples"], row["vectors"]
-        groups[key][row["seed"], row["start"]] += row["right"], row["of"]
+        groups[tuple(row[name] for name in names)][row["seed"], row["start"]] += row["right"], row["of"]
     found = []
-    for (task, spelling, examples, kind), sums in groups.items():
+    for key, sums in groups.items():
         shares = [right / of for right, of in sums.values()]
-        found.append(
-            {
-                "task": task,
-                "spelling": spelling,
-                "examples": examples,
-                "vectors": kind,
-                "of": int(next(iter(sums.values()))[1]),
-            }
-            | {"mean": float(np.mean(shares)), "lowest": min(shares), "highest": max(shares)}
-        )
+        row = dict(zip(names, key, strict=True)) | {"of": int(next(iter(sums.values()))[1])}
+        found.append(row | {"mean": float(np.mean(shares)), "lowest": min(shares), "highest": max(shares)})
     return found
 
 

@@ -147,6 +147,7 @@ def test_centroids_and_neighbors():
     apart = np.repeat(np.eye(2), 10, axis=0) + 0.01
     senses = np.repeat([0, 1], 10)
     assert nearest_centroid(apart, senses, 2, 0) == (16, 16)
+    assert nearest_centroid(apart + np.array([9, 0]), senses, 2, 0, centered=True) == (16, 16)
     assert nearest_centroid(np.ones((20, 2)), senses, 2, 0) == (8, 16), "equal vectors say nothing"
     assert nearest_other(apart, senses) == (20, 20)
     assert nearest_other(np.ones((20, 2)), senses) == (pytest.approx(20 * 9 / 19), 20)
