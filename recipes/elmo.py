@@ -24,11 +24,12 @@ scale, in seconds; its numbers mean nothing, and it needs a `--record` of its ow
 - "senses": rows {"task", "word", "vectors", "right", "of", "seed", "start", "examples", "spelling"}: `seed`
   is the draw of the labeled examples, `start` the seed of the model (null: the vectors are not the model's).
   A few labeled examples of each sense give a centroid; an occurrence gets the sense of the nearest centroid
-  by cosine ("centered": the mean of the examples is subtracted first). Both senses have the same number of occurrences, so naming one sense always is right in half. The
-  tasks: "pseudo-words", two words that are both replaced by one spelling that the corpus never has, so that
-  the truth is which word it was ("far": words of different subjects, "near": of the same); "packages", a word
-  whose sense is the package it stands in (so the subject of the sentence gives it away); "flies", the
-  sixteen sentences of chapter 02, nearest of the other fifteen.
+  by cosine ("centered": the mean of the examples is subtracted first). Both senses have the same number of
+  occurrences, so naming one sense always is right in half. The tasks: "pseudo-words", two words that are
+  both replaced by one spelling that the corpus never has, so that the truth is which word it was ("far":
+  words of different subjects, "near": of the same); "packages", a word whose sense is the package it stands
+  in (so the subject of the sentence gives it away); "flies", the sixteen sentences of chapter 02, nearest of
+  the other fifteen.
 - "senses_summary": for each task and kind of vectors the share of all its words together: the mean, lowest
   and highest over draws and starts.
 - "unknown": of words that were taken out of the text before training, how many have their base form as the
@@ -38,7 +39,8 @@ scale, in seconds; its numbers mean nothing, and it needs a `--record` of its ow
 The rivals for senses: the mean of the static vectors of the other words of the sentence, or of the three on
 either side (chapter 02's skip-gram, same text); the book's encoder at the word, last and middle layer, and
 with [MASK] in its place (it reads the sentence with its punctuation); the model itself beside the word: the
-forward state before it and the backward state behind it, which never read the word.
+forward state before it and the backward state behind it, which never read the word;
+the model before training.
 """
 
 import argparse
@@ -819,6 +821,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     held_out = [*data.held_out["test"], *data.held_out["validation"]]
     rivals = kept(options.output / "rivals.json", lambda: of_rivals(data, validation, held_out, sizes))
+    tasks = list(tasks_of(held_out, sizes.occurrences, SPELLINGS))
     runs, quality_rows, of_senses = [], [], list(rivals["senses"])
     torch.manual_seed(options.seeds[0])
     untrained = ELMo(sizes, vocabulary.size).eval()
@@ -826,13 +829,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rivals["unknown"],
         unknown({"ELMo, characters, untrained": partial(of_spelling, untrained)}, options.seeds[0], data),
     ]
+    for row in senses(partial(of_elmo, untrained), options.seeds[0], tasks):
+        of_senses.append(row | {"vectors": f"untrained {row['vectors']}"})
     for seed in options.seeds:
         model, took = trained(options.output, sizes, seed, vocabulary, data.of_classes, train_text)
         runs.append(took)
         for direction, row in scores(model, vocabulary, validation).items():
             quality_rows.append({"start": seed, "direction": direction, **row})
         print(took, quality_rows[-2:], flush=True)
-        tasks = tasks_of(held_out, sizes.occurrences, SPELLINGS)
         of_senses += senses(partial(of_elmo, model), seed, tasks)
         of_unknown.append(unknown({"ELMo, characters": partial(of_spelling, model)}, seed, data))
     figures = {
