@@ -11,13 +11,14 @@ reads the sentences of the book's documentation corpus, those of chapter 02 (the
 Words are runs of the letters a to z and digits, in lower case. The softmax has the words that occur at least
 20 times, a class for all others, and one for the edge of the sentence.
 
-The output folder keeps checkpoints and the trained weights of each seed, so that a run that was stopped goes
-on; weights are not shipped. When all seeds are trained, all is measured on held-out modules, and the
-record is written to `chapters_src/records/elmo.json` (or `--record`). `--smoke` runs everything on a small
-scale, in seconds; its numbers mean nothing, and it needs a `--record` of its own. The figures:
+The output folder keeps checkpoints, the trained weights of each seed and what the rivals scored, so that a
+run that was stopped goes on, also with more passes; weights are not shipped. When all seeds are trained, all
+is measured on held-out modules, and the record is written to `chapters_src/records/elmo.json` (or
+`--record`). `--smoke` runs everything on a small scale, in seconds; its numbers mean nothing, and it needs a
+`--record` of its own. The figures:
 
 - "training": words, sentences, parameters, sizes; steps and processor seconds of each seed (at the rate since
-  its last start).
+  its last start; null if nothing was left to do).
 - "language_model": a row for each seed ("start") and direction: the loss on validation sentences in bits,
   the perplexity, and the share of predictions that are right; also those of a unigram and of a bigram model
   (Kneser-Ney) of the same classes, on the same text.
@@ -53,7 +54,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,8 +147,8 @@ class Sizes:
     min_count: int = 50  # Of the words in the softmax.
     tokens_per_batch: int = 1024
     learning_rate: float = 3e-3
-    epochs: float = 1.5  # At this learning rate.
-    decay: float = 0.5  # Passes after these, in which it falls to 0.
+    epochs: float = 1.5  # Passes at this learning rate, in twelfths.
+    decay: float = 0.0  # Passes after these, in which it falls to 0.
     sentences: int | None = None  # Of each split; None: all.
     removed: int = 60  # Inflected forms taken out of the text.
     occurrences: int = 70  # Of each sense, at most.
@@ -398,7 +399,7 @@ def trained(
     model = ELMo(sizes, vocabulary.size)
     with torch.no_grad():  # So no steps are spent on learning which words are rare.
         model.softmax.bias.copy_(((counts + 1) / (counts + 1).sum()).log())
-    place = output / f"seed-{seed}.pt"
+    place = output / f"seed-{seed}-{sizes.epochs:g}-{sizes.decay:g}.pt"
     if place.is_file():
         saved = torch.load(place, weights_only=True)
         model.load_state_dict(saved["weights"])
@@ -410,6 +411,7 @@ def trained(
         collate_fn=lambda rows: batch_of(rows, vocabulary),
     )
     steps = fresh = 0
+    part = max(1, len(sampler) // 12)
     used = time.process_time()
 
     def counted(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
@@ -417,18 +419,21 @@ def trained(
         fresh += 1
         return loss_of(model, batch)
 
-    for phase, passes in (("constant", sizes.epochs), ("linear", sizes.decay)):
+    for schedule, passes in (("constant", sizes.epochs), ("linear", sizes.decay)):
+        if not passes:
+            continue
         settings = Settings(
             learning_rate=sizes.learning_rate,
-            max_steps=max(1, round(passes * len(sampler))),
-            schedule=phase,
+            max_steps=max(1, round(12 * passes)) * part,
+            schedule=schedule,
             seed=seed,
-            checkpoint_every=max(1, len(sampler) // 12),
+            checkpoint_every=part,
         )
-        folder = output / f"seed-{seed}-{phase}"
+        after = f"-{sizes.epochs:g}" * (schedule == "linear")
+        folder = output / f"seed-{seed}-{schedule}{after}"
         steps += len(train(model, batches, counted, settings, checkpoint_folder=folder).steps)
     rate = (time.process_time() - used) / max(fresh, 1)  # Of a step, since the last start.
-    took = {"seed": seed, "steps": steps, "processor_seconds": round(rate * steps, 1)}
+    took = {"seed": seed, "steps": steps, "processor_seconds": round(rate * steps, 1) if fresh else None}
     torch.save({"weights": model.state_dict(), "took": took}, place)
     return model.eval(), took
 
@@ -803,10 +808,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--record", type=Path, help="file to write; by default the book's own")
     parser.add_argument("--smoke", action="store_true", help="run everything on a small scale, in seconds")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--epochs", type=float, help="passes at the full learning rate, in twelfths")
+    parser.add_argument("--decay", type=float, help="passes after these, in which it falls to 0")
     options = parser.parse_args(arguments)
     if options.smoke and options.record is None:
         parser.error("--smoke needs --record: it may not replace the book's record")
     sizes = SMOKE if options.smoke else Sizes()
+    given = {name: getattr(options, name) for name in ("epochs", "decay")}
+    sizes = replace(sizes, **{name: value for name, value in given.items() if value is not None})
     options.output.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     begin = time.monotonic()
@@ -820,13 +829,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
 
     held_out = [*data.held_out["test"], *data.held_out["validation"]]
-    rivals = kept(options.output / "rivals.json", lambda: of_rivals(data, validation, held_out, sizes))
     tasks = list(tasks_of(held_out, sizes.occurrences, SPELLINGS))
-    runs, quality_rows, of_senses = [], [], list(rivals["senses"])
+    runs, quality_rows, of_senses = [], [], []
     torch.manual_seed(options.seeds[0])
     untrained = ELMo(sizes, vocabulary.size).eval()
     of_unknown = [
-        rivals["unknown"],
         unknown({"ELMo, characters, untrained": partial(of_spelling, untrained)}, options.seeds[0], data),
     ]
     for row in senses(partial(of_elmo, untrained), options.seeds[0], tasks):
@@ -839,6 +846,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(took, quality_rows[-2:], flush=True)
         of_senses += senses(partial(of_elmo, model), seed, tasks)
         of_unknown.append(unknown({"ELMo, characters": partial(of_spelling, model)}, seed, data))
+    rivals = kept(options.output / "rivals.json", lambda: of_rivals(data, validation, held_out, sizes))
+    of_senses += rivals["senses"]
+    of_unknown.append(rivals["unknown"])
     figures = {
         "training": {
             "sizes": asdict(sizes),
