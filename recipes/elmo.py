@@ -6,10 +6,10 @@ Peters et al. (2018), https://arxiv.org/abs/1802.05365. Each word becomes a vect
 embeddings, convolutions of five widths, the maximum over the word, a highway layer, a projection. One LSTM
 of two layers reads the sentence forward and predicts the next word, another reads it backward and predicts
 the word before. Both share the characters' part and the softmax; the output of the first layer is added to
-that of the second. It is tiny, where the paper's has 94 million parameters and read a billion words: this one
-reads the sentences of the book's documentation corpus, those of chapter 02 (the same modules are held out).
-Words are runs of the letters a to z and digits, in lower case. The softmax has the words that occur at least
-20 times, a class for all others, and one for the edge of the sentence.
+that of the second. It is tiny: the paper's LSTMs have 4,096 units and read a billion words, this one's have
+96 and read the sentences of the documentation, those of chapter 02 (the same modules are held out), each
+once, under a million words. Words are runs of the letters a to z and digits, in lower case. The softmax has
+the words that occur at least 50 times, a class for all others, and one for the edge of the sentence.
 
 The output folder keeps checkpoints, the trained weights of each seed and what the rivals scored, so that a
 run that was stopped goes on, also with more passes; weights are not shipped. When all seeds are trained, all
@@ -20,10 +20,10 @@ is measured on held-out modules, and the record is written to `chapters_src/reco
 - "training": words, sentences, parameters, sizes; steps and processor seconds of each seed (at the rate since
   its last start; null if nothing was left to do).
 - "language_model": a row for each seed ("start") and direction: the loss on validation sentences in bits,
-  the perplexity, and the share of predictions that are right; also those of a unigram and of a bigram model
-  (Kneser-Ney) of the same classes, on the same text.
-- "senses": rows {"task", "word", "vectors", "right", "of", "seed", "start", "examples", "spelling"}: `seed`
-  is the draw of the labeled examples, `start` the seed of the model (null: the vectors are not the model's).
+  the perplexity, and the share of predictions that are right; also those of n-gram models (Kneser-Ney) of the
+  same classes, on the same text.
+- "senses": rows {"task", "word", "vectors", "right", "of", "seed", "start", "examples", "spelling",
+  "centered"}: `seed` is the draw of the labeled examples, `start` the seed of the model (null: of no model).
   A few labeled examples of each sense give a centroid; an occurrence gets the sense of the nearest centroid
   by cosine ("centered": the mean of the examples is subtracted first). Both senses have the same number of
   occurrences, so naming one sense always is right in half. The tasks: "pseudo-words", two words that are
@@ -790,7 +790,7 @@ def of_rivals(
     data: Data, validation: list[list[str]], held_out: Sequence[Sentence], sizes: Sizes
 ) -> dict[str, Any]:
     """Measure everything that is not the model's."""
-    settings = dict(dim=100, window=5, num_negatives=5, epochs=sizes.static_epochs)
+    settings = dict(dim=100, window=5, num_negatives=5, subsample=1e-4, epochs=sizes.static_epochs)
     static, _ = wv.train(wv.read_corpus(data.texts, min_count=5), "skip-gram", **settings, seed=0)
     encoder = Encoder()
     tasks = tasks_of(held_out, sizes.occurrences, SPELLINGS[:1])
