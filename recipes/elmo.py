@@ -22,8 +22,9 @@ is measured on held-out modules, and the record is written to `chapters_src/reco
 - "language_model": a row for each seed ("start") and direction: the loss on validation sentences in bits,
   the perplexity, and the share of predictions that are right; also those of n-gram models (Kneser-Ney) of the
   same classes, on the same text.
-- "senses": rows {"task", "word", "vectors", "right", "of", "seed", "start", "examples", "spelling",
-  "centered"}: `seed` is the draw of the labeled examples, `start` the seed of the model (null: of no model).
+- "senses": rows {"task", "word", "spelling", "vectors", "start", "centered", "examples", "right", "of"}:
+  "right" is a list, for each draw of the labeled examples (seeds 0 to 3) the number of occurrences that are
+  right, of "of"; "start" is the seed of the model (null: the vectors are not the model's).
   A few labeled examples of each sense give a centroid; an occurrence gets the sense of the nearest centroid
   by cosine ("centered": the mean of the examples is subtracted first). Both senses have the same number of
   occurrences, so naming one sense always is right in half. The tasks: "pseudo-words", two words that are
@@ -691,12 +692,16 @@ def senses(vectors_of: VectorsOf, start: int | None, tasks: Iterable[Task]) -> l
                 row["centered"] = centered
                 if task == "flies":
                     right, of = nearest_other(matrix - centered * matrix.mean(axis=0), truth)
-                    rows.append({**row, "right": right, "of": of, "seed": None, "examples": len(truth) - 1})
+                    rows.append({**row, "examples": len(truth) - 1, "right": [right], "of": of})
                     continue
-                for examples, seed in itertools.product((5, 20), DRAWS):
+                for examples in (5, 20):
                     if len(truth) >= 4 * examples:
-                        right, of = nearest_centroid(matrix, truth, examples, seed, centered=centered)
-                        rows.append({**row, "right": right, "of": of, "seed": seed, "examples": examples})
+                        found = [
+                            nearest_centroid(matrix, truth, examples, seed, centered=centered)
+                            for seed in DRAWS
+                        ]
+                        right = [right for right, _ in found]
+                        rows.append({**row, "examples": examples, "right": right, "of": found[0][1]})
     return rows
 
 
@@ -705,7 +710,8 @@ def summary(rows: Sequence[dict]) -> list[dict]:
     names = ("task", "spelling", "examples", "centered", "vectors")
     groups = defaultdict(lambda: defaultdict(lambda: np.zeros(2)))
     for row in rows:
-        groups[tuple(row[name] for name in names)][row["seed"], row["start"]] += row["right"], row["of"]
+        for draw, right in enumerate(row["right"]):
+            groups[tuple(row[name] for name in names)][draw, row["start"]] += right, row["of"]
     found = []
     for key, sums in groups.items():
         shares = [right / of for right, of in sums.values()]
@@ -836,7 +842,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     of_unknown = [
         unknown({"ELMo, characters, untrained": partial(of_spelling, untrained)}, options.seeds[0], data),
     ]
-    for row in senses(partial(of_elmo, untrained), options.seeds[0], tasks):
+    of_first = [task for task in tasks if task.spelling in (None, SPELLINGS[0])]
+    for row in senses(partial(of_elmo, untrained), options.seeds[0], of_first):
         of_senses.append(row | {"vectors": f"untrained {row['vectors']}"})
     for seed in options.seeds:
         model, took = trained(options.output, sizes, seed, vocabulary, data.of_classes, train_text)
