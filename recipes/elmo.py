@@ -35,14 +35,16 @@ is measured on held-out modules, and the record is written to `chapters_src/reco
 - "senses_summary": for each task and kind of vectors the share of all its words together: the mean, lowest
   and highest over draws and starts.
 - "unknown": of words that were taken out of the text before training, how many have their base form as the
-  nearest and among the nearest ten of all words of the text, by the characters' vector; beside an untrained
-  one, shared character n-grams, and fastText's vectors of the same text. Then the neighbors of unseen words.
+  nearest and among the nearest ten of all words of the text, by the characters' vector, and how many of these
+  ten end as the form does, on average; beside an untrained characters' part, shared character n-grams, and
+  fastText's vectors of the same text. Then the nearest five words of unseen ones.
+- "seconds": of the measuring.
 
 The rivals for senses: the mean of the static vectors of the other words of the sentence, or of the three on
 either side (chapter 02's skip-gram, same text); the book's encoder at the word, last and middle layer, and
 with [MASK] in its place (it reads the sentence with its punctuation); the model itself beside the word: the
-forward state before it and the backward state behind it, which never read the word;
-the model before training.
+forward state before it and the backward state behind it, which never read the word; and the model before
+training.
 """
 
 import argparse
@@ -767,12 +769,17 @@ def unknown(similarities: Mapping[str, Similarity], start: int | None, data: Dat
     rows, neighbors = [], []
     for name, similarity in similarities.items():
         found = similarity(forms, words)
+        near = np.argsort(-found, axis=1, kind="stable")[:, :10]
+        alike = np.array(
+            [sum(words[i].endswith(e) for i in row) for row, e in zip(near, endings, strict=True)]
+        )
         rank = (found > found[np.arange(len(forms)), bases][:, None]).sum(axis=1)
         for ending in ("s", "ing", "ed"):
             these = rank[endings == ending]
             rows.append(
                 {"vectors": name, "start": start, "ending": ending, "of": len(these)}
                 | {"nearest": int((these < 1).sum()), "in_ten": int((these < 10).sum())}
+                | {"same_ending_in_ten": float(alike[endings == ending].mean())}
             )
         for word, row in zip(made_up, similarity(made_up, words), strict=True):
             near = [words[i] for i in np.argsort(-row, kind="stable")[:5]]
