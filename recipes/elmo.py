@@ -396,7 +396,7 @@ def loss_of(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
 
 def trained(
     output: Path, sizes: Sizes, seed: int, vocabulary: Vocabulary, counts: Tensor, sentences: list[list[str]]
-) -> tuple[ELMo, dict[str, float]]:
+) -> tuple[ELMo, dict[str, Any]]:
     """Train with a seed, or go on, or load what was trained. Returns the model and how long it took."""
     torch.manual_seed(seed)
     model = ELMo(sizes, vocabulary.size)
@@ -689,7 +689,8 @@ def senses(vectors_of: VectorsOf, start: int | None, tasks: Iterable[Task]) -> l
         if len(truth) < 12:
             continue
         for kind, matrix in vectors_of(occurrences).items():
-            row = {"task": task, "word": word, "spelling": spelling, "vectors": kind, "start": start}
+            row: dict[str, Any] = {"task": task, "word": word, "spelling": spelling}
+            row |= {"vectors": kind, "start": start}
             for centered in (False, True):
                 row["centered"] = centered
                 if task == "flies":
@@ -774,7 +775,7 @@ def unknown(similarities: Mapping[str, Similarity], start: int | None, data: Dat
             [sum(words[i].endswith(e) for i in row) for row, e in zip(near, endings, strict=True)]
         )
         rank = (found > found[np.arange(len(forms)), bases][:, None]).sum(axis=1)
-        for ending in ("s", "ing", "ed"):
+        for ending in dict.fromkeys(endings.tolist()):
             these = rank[endings == ending]
             rows.append(
                 {"vectors": name, "start": start, "ending": ending, "of": len(these)}
