@@ -3,8 +3,7 @@
     python -m benchmarks.dataset_memory
 
 writes the record "dataset_memory". Under "megabytes" it has, for each moment ("opened", "read row by row",
-"as a list"), what is resident, and the process's own part of it, without the pages that it shares with a file;
-under "libraries" the versions that were measured. Linux only.
+"as a list"), what is resident, and the process's own part of it, without pages that it shares with a file; "libraries" the versions that were measured. Linux only.
 """
 
 import json
