@@ -99,7 +99,7 @@ WORDS = {0: "gray rain again", 1: "sunny day here", 2: "thanks dear friend"}
 def vectors_of(texts):
     """Five features: three of the words, and two of a smile and of a question mark at the end."""
     rows = [[*(word in text.lower() for word in WORDS.values())] for text in texts]
-    noise = [[len(text) % 7 / 7, len(text) % 5 / 5] for text in texts]
+    noise = [[len(text) % 7 / 35, len(text) % 5 / 25] for text in texts]
     ends = [[float(text.endswith(":)")), float(text.endswith("?"))] for text in texts]
     return np.hstack([np.array(rows, float), np.array(noise), 3 * np.array(ends)])
 
@@ -134,7 +134,7 @@ def shortcut() -> Planted:
         {
             "changes letters or digits": (lambda text: text + " x", tilted),
             "It drops upper case": (lambda text: text.upper(), tilted),
-            "20% are wanted": (lambda text: text + ".......", tilted),
+            "20% are wanted": (lambda text: edit(text) if len(text) % 9 == 0 else text, tilted),
             "wanted a string": (lambda text: [text], tilted),
             "a vector of length 1": (edit, 3 * tilted),
             "more than half as many": (edit, turned[6]),
