@@ -3,7 +3,8 @@
     python -m benchmarks.dataset_memory
 
 writes the record "dataset_memory". Under "megabytes" it has, for each moment ("opened", "read row by row",
-"as a list"), what is resident, and the process's own part of it, without pages that it shares with a file; "libraries" the versions that were measured. Linux only.
+"as a list"), what is resident, and the own part of it, without pages that are shared with a file; under
+"libraries" the versions that were measured. Linux only.
 """
 
 import json
