@@ -1,0 +1,305 @@
+"""Checks of the exercises of chapter 04, on feature extraction."""
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from chapters_src.evaluation import accuracy, paired_bootstrap
+from chapters_src.exercises.checking import (
+    Asked,
+    Missing,
+    Wrong,
+    as_function,
+    as_number,
+    exercise,
+    is_missing,
+    show,
+)
+
+PROMISE, EDITED, HALF = 0.8, 0.2, 0.5
+CHANCE = 0.08  # of 4.3: two standard errors of a share of 0.8 among 100 messages
+NEAR = 0.065  # of 4.5: how far two draws of a fifth may be apart
+
+
+@exercise("4.1")
+def share_that_sorting_saves(share_saved: object, *, lengths: Sequence[int]) -> str:
+    """Count the positions of both orders."""
+    if is_missing(share_saved):
+        raise Missing("`share_saved`")
+    if not isinstance(share_saved, dict) or set(share_saved) != {8, 64, 512}:
+        raise Wrong(f"Wanted a dictionary with the keys 8, 64 and 512, not {show(share_saved)}.")
+    for size in (8, 64, 512):
+        found = as_number(share_saved[size], f"share_saved[{size}]")
+        unsorted, by_length = _positions(lengths, size), _positions(sorted(lengths), size)
+        if _close(found, 1 - by_length / unsorted):
+            continue
+        start = f"share_saved[{size}] is {show(found)}. "
+        if _close(found, by_length / unsorted):
+            raise Wrong(start + "That is the share that remains.")
+        if _close(found, 1 - sum(lengths) / unsorted):
+            raise Wrong(start + "That compares with no padding at all, and sorting leaves some.")
+        if _close(found, unsorted / by_length - 1):
+            raise Wrong(start + "That is a share of the sorted work; wanted is one of the unsorted work.")
+        if _close(found / 100, 1 - by_length / unsorted):
+            raise Wrong(start + "Write a share as a number from 0 to 1.")
+        raise Wrong(start + "Count positions of both orders with the same batch size.")
+    return "Now say why not at the other two."
+
+
+def _positions(lengths: Sequence[int], size: int) -> int:
+    batches = [lengths[start : start + size] for start in range(0, len(lengths), size)]
+    return sum(len(batch) * max(batch) for batch in batches)
+
+
+def _close(found: float, expected: float) -> bool:
+    return abs(found - expected) < 0.006
+
+
+@exercise("4.2")
+def maximum_over_the_tokens(max_pool: object) -> str:
+    """Pool messages alone, and beside longer ones."""
+    pool = as_function(max_pool, "max_pool(hidden_states, attention_mask)")
+    generator = torch.Generator().manual_seed(4)
+    states = torch.randn((3, 6, 16), generator=generator) - 1
+    states[:, :, 0] = -states[:, :, 0].abs() - 0.1  # never above zero
+    mask = torch.tensor([[1] * 6, [1] * 4 + [0] * 2, [1] * 2 + [0] * 4])
+    whole = _pooled(pool, states[:1], mask[:1])
+    if not torch.allclose(whole, states[:1].amax(dim=1)):
+        like_mean = torch.allclose(whole, states[:1].mean(dim=1))
+        which = "the mean" if like_mean else "not the maximum"
+        raise Wrong(f"For a message without padding your vector is {which} over its tokens.")
+    found = _pooled(pool, states, mask)
+    expected = states.masked_fill(mask[..., None] == 0, -torch.inf).amax(dim=1)
+    wrong = (found - expected).abs() > 1e-5
+    if wrong.any():
+        row = int(wrong.any(dim=1).nonzero()[0])
+        first = int(wrong[row].nonzero()[0])
+        start = (
+            f"A message of {int(mask[row].sum())} tokens, padded to 6, has {int(wrong[row].sum())} of 16 "
+            f"features that are others than when it is alone"
+        )
+        if torch.allclose(found, states.amax(dim=1)):
+            raise Wrong(f"{start}: its padding takes part.")
+        if found[row, first] == 0:
+            raise Wrong(f"{start}: the first of them is 0, and all of its tokens are below that.")
+        raise Wrong(f"{start}.")
+    return "A message has the same vector alone and in company."
+
+
+def _pooled(pool: Asked, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    found = pool(states.clone(), mask.clone())
+    wanted = (len(states), states.shape[-1])
+    if not isinstance(found, torch.Tensor) or found.shape != wanted:
+        raise Wrong(f"{pool.called(states, mask)} gives {show(found)}; wanted a tensor of shape {wanted}.")
+    return found.detach().float()
+
+
+@exercise("4.3")
+def threshold_for_fear(threshold: object, *, chances: np.ndarray, is_fear: np.ndarray) -> str:
+    """Count what it finds among messages that nobody trained on."""
+    found = as_number(threshold, "threshold")
+    if not 0 < found < 1:
+        raise Wrong(f"`threshold` is {show(found)}; a probability lies between 0 and 1.")
+    alarm = np.asarray(chances) >= found
+    recall = alarm[is_fear].mean()
+    says = f"On the validation split it finds {recall:.0%} of the messages of fear"
+    if recall < PROMISE - CHANCE:
+        raise Wrong(
+            f"{says}. Chance explains a few points, not so many. Was the probe asked about messages that it "
+            "was trained on?"
+        )
+    if recall > PROMISE + 1.3 * CHANCE:
+        raise Wrong(f"{says}, at the price of more false alarms than the promise needs.")
+    return f"{says}, and {is_fear[alarm].mean():.0%} of its alarms are right."
+
+
+@exercise("4.4", takes="a few seconds")
+def another_shortcut(
+    edit: object,
+    removed: object,
+    *,
+    vectors_of: Callable[[list[str]], np.ndarray],
+    texts: Sequence[str],
+    x: np.ndarray,
+    y: np.ndarray,
+) -> str:
+    """Edit messages, take the direction out, train again, and count the answers that change."""
+    change = as_function(edit, "edit(text)")
+    texts = list(texts)
+    edited = [change(text) for text in texts]
+    for text, other in zip(texts, edited, strict=True):
+        if not isinstance(other, str):
+            raise Wrong(f"{change.called(text)} gives {show(other)}; wanted a string.")
+        if _letters(text) != _letters(other):
+            raise Wrong(f"{change.called(text)} gives {show(other)}: it changes letters or digits.")
+    before, after = np.asarray(vectors_of(texts)), np.asarray(vectors_of(edited))
+    head = _head().fit(x, y)
+    share = (head.predict(before) != head.predict(after)).mean()
+    says = f"Your edit changes {share:.0%} of {len(texts)} answers"
+    if np.allclose(before, after, atol=1e-5):
+        raise Wrong(f"{says}: to the encoder the texts are the same. It drops upper case, for one.")
+    if share < EDITED:
+        raise Wrong(f"{says}, and {EDITED:.0%} are wanted.")
+    if is_missing(removed):
+        raise Missing("`removed`")
+    u = np.asarray(removed, dtype=float)
+    if (
+        u.shape != (x.shape[1],)
+        or not np.isfinite(u).all()
+        or not np.isclose(np.linalg.norm(u), 1, atol=1e-3)
+    ):
+        raise Wrong(
+            f"`removed` has to be a vector of length 1 with {x.shape[1]} entries, not {show(removed)}."
+        )
+    own = (after - before).mean(axis=0)
+    if abs(own @ u) > 0.9999 * np.linalg.norm(own):
+        raise Wrong("`removed` is the direction of the very messages that are scored. Take others.")
+    head = _head().fit(_without(x, u), y)
+    left = (head.predict(_without(before, u)) != head.predict(_without(after, u))).mean()
+    if left > HALF * share:
+        raise Wrong(f"{says}, and {left:.0%} still change without the direction: more than half as many.")
+    return f"{says}; without the direction, {left:.0%}."
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in unicodedata.normalize("NFC", text) if char.isalnum()).lower()
+
+
+def _without(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+    return x - np.outer(x @ u, u)
+
+
+def _head() -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=2000))
+
+
+@exercise("4.5", takes="a second or two")
+def copies_before_and_after_a_split(
+    copied_then_split: object, split_then_copied: object, *, x: np.ndarray, y: np.ndarray
+) -> str:
+    """Do both with splits of the check's own."""
+    given = {
+        "copied_then_split": as_number(copied_then_split, "copied_then_split"),
+        "split_then_copied": as_number(split_then_copied, "split_then_copied"),
+    }
+    wrong_order, right_order, plain_accuracy = _both_orders(x, y)
+    first, second = given.values()
+    if abs(first - second) < NEAR / 2 and second > right_order + NEAR:
+        raise Wrong(
+            f"Your scores are {show(first)} and {show(second)}. Do the rows that are held out have copies in "
+            "both?"
+        )
+    if abs(first - right_order) < NEAR and abs(second - wrong_order) < NEAR:
+        raise Wrong(f"Your scores are {show(first)} and {show(second)}. Which of the two orders flatters?")
+    for (name, found), expected in zip(given.items(), (wrong_order, right_order), strict=True):
+        if not 0 <= found <= 1:
+            raise Wrong(f"`{name}` is {show(found)}; a mean of recalls lies between 0 and 1.")
+        if abs(found - expected) > NEAR:
+            near = abs(found - plain_accuracy) < NEAR
+            raise Wrong(
+                f"`{name}` is {show(found)}. In splits of the check's own it comes out otherwise."
+                + " Is that the accuracy, in place of the mean of the recalls?" * near
+            )
+    return f"The wrong order flatters by {100 * (first - second):.0f} points."
+
+
+def _both_orders(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
+    """Return the mean recall in both orders, over three splits, and the accuracy in the second."""
+    generator = np.random.default_rng(4)
+    scores = []
+    for _ in range(3):
+        order = generator.permutation(len(y))
+        mixed = generator.permutation(_copied(order, y, generator))
+        fifth, fifth_mixed = len(order) // 5, len(mixed) // 5
+        held, rest = order[:fifth], order[fifth:]
+        wrong_order, _ = _nearest(mixed[fifth_mixed:], mixed[:fifth_mixed], x, y)
+        scores.append((wrong_order, *_nearest(rest, held, x, y)))
+    first, second, third = np.mean(scores, axis=0).tolist()
+    return first, second, third
+
+
+def _copied(rows: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    most = np.bincount(y[rows]).max()
+    parts = [rows]
+    for label in np.unique(y[rows]):
+        own = rows[y[rows] == label]
+        parts.append(generator.choice(own, most - len(own)))
+    return np.concatenate(parts)
+
+
+def _nearest(rows: np.ndarray, held: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Return mean recall and accuracy of the nearest neighbor."""
+    distance = (x[rows] ** 2).sum(axis=1) - 2 * x[held] @ x[rows].T
+    right = y[rows][distance.argmin(axis=1)] == y[held]
+    recalls = [right[y[held] == label].mean() for label in np.unique(y[held])]
+    return float(np.mean(recalls)), float(right.mean())
+
+
+@exercise("4.6", takes="a few seconds")
+def texts_of_your_own(
+    own_texts: object, own_labels: object, verdict: object, *, vectors_of: Callable[[list[str]], np.ndarray]
+) -> str:
+    """Compare both classifiers in folds of the check's own."""
+    texts, labels = _as_strings(own_texts, "own_texts"), _as_strings(own_labels, "own_labels")
+    if is_missing(verdict):
+        raise Missing("`verdict`")
+    if verdict not in ("encoder", "counts", "open"):
+        raise Wrong(f'`verdict` has to be "encoder", "counts" or "open", not {show(verdict)}.')
+    if len(texts) != len(labels) or len(texts) < 60:
+        raise Wrong(f"{len(texts)} texts and {len(labels)} labels: wanted are as many, and 60 or more.")
+    plain = [" ".join(text.lower().split()) for text in texts]
+    twice = [text for text, own in zip(texts, plain, strict=True) if plain.count(own) > 1]
+    if twice:
+        raise Wrong(f"{show(twice[0])} occurs more than once: it could be on both sides of a split.")
+    names, counts = np.unique(labels, return_counts=True)
+    if not 2 <= len(names) <= 5 or counts.min() < 5:
+        raise Wrong(
+            f"You have {len(names)} classes, the smallest of {counts.min()}. Wanted are two to five classes "
+            "of 5 texts or more."
+        )
+    encoder, counted = _in_folds(np.asarray(vectors_of(texts)), texts, labels)
+    lead = paired_bootstrap(accuracy, np.unique(labels, return_inverse=True)[1], encoder, counted, seed=4)
+    found = "encoder" if lead.low > 0 else "counts" if lead.high < 0 else "open"
+    true = np.unique(labels, return_inverse=True)[1]
+    scores = (
+        f"Encoder {accuracy(true, encoder):.2f}, counts {accuracy(true, counted):.2f}, largest class "
+        f"{counts.max() / counts.sum():.2f}; the lead is {lead.low:+.2f} to {lead.high:+.2f}"
+    )
+    allowed = {found}
+    if min(abs(lead.low), abs(lead.high)) < 0.04:  # other folds may say otherwise
+        allowed |= {"open", "encoder" if lead.estimate > 0 else "counts" if lead.estimate < 0 else "open"}
+    if verdict not in allowed:
+        raise Wrong(f"{scores} in the check's folds. Does that go with your verdict?")
+    return f"{scores}."
+
+
+def _as_strings(value: Any, name: str) -> list[str]:
+    if is_missing(value):
+        raise Missing(f"`{name}`")
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(plain, list | tuple) or not all(
+        isinstance(each, str) and each.strip() for each in plain
+    ):
+        raise Wrong(f"`{name}` has to be a list of strings, none of them empty, not {show(value)}.")
+    return list(plain)
+
+
+def _in_folds(x: np.ndarray, texts: list[str], labels: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Classify each text by classifiers that have not seen it: on vectors, and on word counts."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+
+    y = np.unique(labels, return_inverse=True)[1]
+    folds = StratifiedKFold(5, shuffle=True, random_state=4)
+    counter = make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(C=10, max_iter=2000))
+    encoder = cross_val_predict(_head(), x, y, cv=folds)
+    return encoder, cross_val_predict(counter, texts, y, cv=folds)
