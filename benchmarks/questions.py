@@ -2,7 +2,7 @@
 
     python -m benchmarks.questions [--questions 217] [--draws 4]
 
-Both get 100 questions drawn from the test split of `chapters_src.data.question_answers`, and of its paragraph the
+Both get 100 questions of the test split of `chapters_src.data.question_answers`, and of its paragraph the
 sentence that is closest to the question in meaning (one text at a time, the mean of the encoder's states).
 The book's reader takes the span with the highest sum of two scores, or none. Gemma 3 270M reads five
 questions of the training split with their sentences and answers, then this one, and writes greedily until the
