@@ -121,7 +121,7 @@ def she_or_he(
     share_known: Any,
     share_occupations: Any,
     *,
-    fill: Callable,
+    fill: Any,
     frames: Sequence[str],
     known: Sequence[Sequence[str]],
     occupations: Sequence[Sequence[str]],
@@ -146,7 +146,7 @@ def she_or_he(
     return "The first share says whether the probe measures anything; for the second, look at its p."
 
 
-def _bet(word: str, fill: Callable, frames: Sequence[str]) -> float:
+def _bet(word: str, fill: Any, frames: Sequence[str]) -> float:
     bets = []
     for frame in frames:
         text = frame.format(word).replace("[MASK]", fill.tokenizer.mask_token)
