@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import nbformat
 import numpy as np
 import pytest
+import torch
 from color_science import VISION, contrast, lab, linear, rgb
 from drawing_checks import SVG, in_file, in_picture, palette
 from playwright.sync_api import Browser, sync_playwright
@@ -166,7 +167,7 @@ def test_a_drawing_is_a_figure_with_its_caption():
 
 @pytest.mark.parametrize("name", ["attention", "../plots/style", "", "attention_of_one_query.svg"])
 def test_an_unknown_name_is_refused_with_those_that_there_are(name):
-    with pytest.raises(ValueError, match=f"{ATTENTION}, {WHOLE}") as refused:
+    with pytest.raises(ValueError, match=f"{ATTENTION}, .*{WHOLE}") as refused:
         plots.load_drawing(name)
     assert repr(name) in str(refused.value)
 
@@ -301,3 +302,49 @@ def test_its_numbers_are_those_of_gemma():
     boxes = [rect for rect in two_layers().iter(f"{SVG}rect") if rect.get("height") == "14"]
     widths = [rect.get("width") for rect in boxes if float(rect.get("x")) > 190 and rect.get("rx") == "3"]
     assert widths == c["num_attention_heads"] * ["14"] + 2 * c["num_key_value_heads"] * ["65"]  # Q; K and V
+
+
+# --- Word vectors: the counts and the guess are those of chapter 02.
+
+
+def program_02(beginning: str) -> dict:
+    """What the cell of chapter 02 makes that begins so."""
+    (code,) = [
+        cell.source
+        for cell in nbformat.read(NOTEBOOKS / "02_meaning_and_word_vectors.ipynb", 4).cells
+        if cell.cell_type == "code" and cell.source.startswith(beginning)
+    ]
+    found = {}
+    imports = "import collections\nimport pandas as pd\nimport torch\nfrom torch.nn import functional as F\n"
+    exec(imports + "from torch.testing import assert_close\n" + code, found)
+    return found
+
+
+def texts_of(name: str) -> list[str]:
+    root = ElementTree.parse(FOLDER / f"{name}.svg").getroot()
+    return ["".join(text.itertext()).replace("−", "-") for text in root.iter(f"{SVG}text")]
+
+
+def test_the_counts_in_the_windows_are_those_of_the_chapter():
+    given, texts = program_02("texts = ["), texts_of("company_in_a_window")
+    words = [word for text in given["texts"] for word in text]
+    assert texts[1 : len(words) + 1] == words
+    columns = texts[len(words) + 2 : len(words) + 8]
+    assert set(columns) == {near for word, near in given["counts"] if word in given["rows"]}
+    drawn = {name: texts[texts.index(name, len(words) + 2) + 1 :][:6] for name in given["rows"]}
+    wanted = {name: [str(given["counts"][name, column]) for column in columns] for name in given["rows"]}
+    assert drawn == wanted
+
+
+def test_the_numbers_of_the_guess_are_those_of_the_chapter():
+    given, texts = program_02("v = torch.tensor"), texts_of("one_guess_with_noise")
+    pair = lambda numbers, places: f"({', '.join(f'{number:.{places}f}' for number in numbers)})"  # noqa: E731
+    assert f"v = {pair(given['v'].tolist(), 1)}" in texts
+    for column, name in enumerate(("axes", "tensor", "kernel")):
+        product, error = given["products"][column], given["error"][column]
+        start = max(i for i, text in enumerate(texts) if text == name)
+        assert texts[start + 2 : start + 7] == [
+            pair(given["u"][column].tolist(), 1), f"{product:.2f}", f"{torch.sigmoid(product):.2f}",
+            f"{column == 0:d}", f"{error:+.2f}",
+        ]  # fmt: skip
+    assert any(text.endswith(pair(given["v"].grad.tolist(), 2)) for text in texts)
