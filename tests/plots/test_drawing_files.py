@@ -20,6 +20,7 @@ import inputs
 from browsers import FLAGS, find_browser
 from chapters_src import gemma_conversion, plots, resources
 from chapters_src.attention import causal_mask, sliding_window_mask
+from chapters_src.data import wordnet
 from chapters_src.plots.drawings import FOLDER, read
 from paths import BUILD, NOTEBOOKS, PACKAGE, ROOT, notebooks
 
@@ -348,3 +349,17 @@ def test_the_numbers_of_the_guess_are_those_of_the_chapter():
             f"{column == 0:d}", f"{error:+.2f}",
         ]  # fmt: skip
     assert any(text.endswith(pair(given["v"].grad.tolist(), 2)) for text in texts)
+
+
+def test_the_tree_of_the_two_legends_is_wordnets():
+    book, texts = wordnet.load(), texts_of("hypernyms_of_legend")
+    story, caption = (book.chains(name)[0] for name in book.senses["legend"])
+    shared = [a for a, b in zip(story, caption, strict=False) if a == b]
+    wanted = [*shared, *story[len(shared) :], *caption[len(shared) :]]
+    names = [book.synsets[name].words for name in wanted]
+    ends = {"legend.n.01", "caption.n.03"}
+    assert texts[: len(wanted)] == [
+        ", ".join(words) if name in ends else words[0] for name, words in zip(wanted, names, strict=True)
+    ]
+    assert " ".join(texts[len(wanted) :][:2]) == book.synsets["legend.n.01"].definition
+    assert " ".join(texts[len(wanted) :][2:4]) == book.synsets["caption.n.03"].definition
