@@ -10,6 +10,7 @@ first, so that no vector of theirs is trained.
 The figures of the record are a dictionary with "gensim" (its version), "words" (in the text) and "runs", a
 list with a dictionary for each seed: "seed"; "pairs", how many pairs such as array and arrays both occur ten
 times; "word2vec" and "fastText", the share of them in which the partner is among the ten nearest neighbors;
+"word2vec, usual rate", likewise at the learning rate that gensim has by default, half of that of the others;
 "unseen", how many plurals were taken out; "unseen found", the share of them whose singular is among the ten
 nearest words to the vector that fastText makes of their letters alone.
 """
@@ -73,12 +74,14 @@ def measure(num_words: int, seed: int) -> dict[str, float]:
     removed = {plural for _, plural in unseen}
     texts = [[word for word in text if word not in removed] for text in texts]
     plain = Word2Vec(texts, **SETTINGS, seed=seed).wv
+    slower = Word2Vec(texts, **(SETTINGS | {"alpha": 0.025}), seed=seed).wv
     letters = FastText(texts, **SETTINGS, seed=seed, bucket=20_000).wv
     assert not removed & letters.key_to_index.keys()
     return {
         "seed": seed,
         "pairs": len(pairs),
         "word2vec": _found(plain, pairs),
+        "word2vec, usual rate": _found(slower, pairs),
         "fastText": _found(letters, pairs),
         "unseen": UNSEEN,
         "unseen found": float(
