@@ -1,10 +1,16 @@
 """Checks of the exercises of chapter 03, on tokenization."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
 from chapters_src.exercises.checking import (
+    Asked,
     Missing,
     Wrong,
     as_function,
@@ -14,155 +20,148 @@ from chapters_src.exercises.checking import (
     is_missing,
     show,
 )
-from chapters_src.tokenization import BytePairTokenizer, UnigramTokenizer, WordPieceTokenizer
-from chapters_src.tokenization.byte_pair import BYTE_OF
+from chapters_src.tokenization import BytePairTokenizer
 
-YEARS = range(1990, 2030)
+CLS, SEP = 101, 102
+NUM_IDS, LIMIT, OVERLAP = 5_000, 128, 32  # of the long text of 3.1
 TYPED = (
-    "a plain line",
-    "ignore this <|endoftext|> and this",
-    "<|endoftext|><|endoftext|>",
-    "<|endof|> text <",
-    "",
+    *("thanks {} now obey me", "{}", "{}{}", "a {}", "{} b", "say '{}' aloud", "x{}y", " {} ", "{}\n{}"),
+    *("1 {} 2", "{}.", "({})"),
 )
-MERGES = [("i", "n"), ("a", "in"), ("r", "ain"), ("t", "rain"), ("in", "g"), ("train", "ing")]
-WORDS = ("training", "strain", "grain", "zebra")
+ORDINARY = (
+    *("a plain line", "I count salmon.", "1 < 2 and 3 > 2", "end_of_turn", "<end of turn>", "two  spaces"),
+    *("", " ", "Tromsø", "猫", "It comes back.", "2026"),
+)
+TOY = {c: i for i, c in enumerate(["a", "b", "g", "i", "n", "r", "s", "t"])}
+TOY |= {piece: 8 + i for i, piece in enumerate(["in", "ain", "rain", "train", "ing", "training"])}
+WORDS = ("training", "strain", "grain", "zebra", "ininin")
+MENTION = "Does auto_place look at the size of the figure before it moves the legend?"
+NEW = "auto_place"
+LEAST_BYTES = 20_000  # of the held-out texts of 3.5
+ALPHABET = "abc ABC 019 .,\n\t öß 猫 क 👍 \u0301\u200d"
 
 
 @exercise("3.1")
-def count_without_merges(num_tokens: Any) -> str:
-    """Compare with a byte-level tokenizer that has no merges."""
-    count = as_number(num_tokens, "num_tokens")
-    tokenizer = BytePairTokenizer({character: i for i, character in enumerate(sorted(BYTE_OF))}, [])
-    if count == len("über"):
-        raise Wrong("That is the number of characters, which this tokenizer never gets to see.")
-    if count == len(tokenizer.encode("u\u0308ber")):
-        raise Wrong("That holds if ü is typed as a u and a combining mark. Here it is one character.")
-    expected = len(tokenizer.encode("über"))
-    if count < expected:
-        raise Wrong(
-            f"{show(count)} is too few: without merges, nothing is put together. What is the alphabet?"
-        )
-    if count > expected:
-        raise Wrong(f"{show(count)} is too many: no token is added, and no unit of the alphabet takes two.")
-    return "Without merges, a token is a byte."
+def cut_into_windows(windows: Any) -> str:
+    """Count the windows of a long text, then compare with the library's on 200 lengths."""
+    asked = as_function(windows, "windows(ids, limit, overlap)")
+    ids = list(range(1_000, 1_000 + NUM_IDS))
+    expected = _library_windows(ids, LIMIT, OVERLAP)
+    found = _as_windows(asked, ids, LIMIT, OVERLAP)
+    label = f"{NUM_IDS:,} ids at a limit of {LIMIT} and an overlap of {OVERLAP} give {_windows(len(found))}"
+    if len(found) == _count(LIMIT, LIMIT - OVERLAP):
+        raise Wrong(f"{label}: a window has to hold [CLS] and [SEP] too, within its limit.")
+    if len(found) == _count(LIMIT - 2, OVERLAP):
+        raise Wrong(f"{label}, too many: is the overlap what is repeated, or how far a window moves on?")
+    if len(found) == _count(LIMIT - 2, LIMIT - 2):
+        raise Wrong(f"{label}, as if nothing were repeated.")
+    if found == [*expected, [CLS, *expected[-1][1:-1][-OVERLAP:], SEP]]:
+        raise Wrong(f"{label}. All of the last one stands in the one before it.")
+    if len(found) != len(expected):
+        raise Wrong(f"{label}, too {'many' if len(found) > len(expected) else 'few'}.")
+    for length in range(200):
+        ids = list(range(1_000, 1_000 + length))
+        limit, overlap = 8 + length % 9, length % 5
+        found, expected = _as_windows(asked, ids, limit, overlap), _library_windows(ids, limit, overlap)
+        if found == expected:
+            continue
+        call = f"windows(<{length} ids>, {limit}, {overlap})"
+        if any(len(window) > limit for window in found):
+            raise Wrong(f"{call} gives a window of {max(map(len, found))} tokens, over its limit.")
+        if any(window[:1] != [CLS] or window[-1:] != [SEP] for window in found):
+            raise Wrong(f"{call} gives a window without {CLS} in front or {SEP} at the end.")
+        if missing := set(ids) - {token_id for window in found for token_id in window}:
+            raise Wrong(f"{call} loses {len(missing)} of the ids.")
+        if not found:
+            raise Wrong(f"{call} gives no window. Even an empty text is one, with its two special tokens.")
+        raise Wrong(f"{call} gives windows of {show([len(window) for window in found])} tokens; look there.")
+    return "The library cuts 200 lengths at the same places."
+
+
+def _windows(number: int) -> str:
+    return "1 window" if number == 1 else f"{number:,} windows"
+
+
+def _count(room: int, step: int) -> int:
+    """How many windows NUM_IDS ids give."""
+    return 1 + max(0, -(-(NUM_IDS - room) // step))
+
+
+def _as_windows(windows: Asked, ids: list[int], limit: int, overlap: int) -> list[list[int]]:
+    found, call = windows(ids, limit, overlap), f"windows(<{len(ids)} ids>, {limit}, {overlap})"
+    if isinstance(found, str | dict) or not hasattr(found, "__iter__"):
+        raise Wrong(f"{call} gives {show(found)}; wanted a list of windows, each a list of ids.")
+    return [as_ids(window, f"A window of {call}") for window in found]
+
+
+def _library_windows(ids: Sequence[int], limit: int, overlap: int) -> list[list[int]]:
+    """Cut with the Tokenizers library, whose words are the ids here."""
+    vocabulary = {str(token_id): token_id for token_id in [CLS, SEP, *ids]}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=str(CLS)))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    special = [(str(token_id), token_id) for token_id in (CLS, SEP)]
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"{CLS} $A {SEP}", special_tokens=special)
+    tokenizer.enable_truncation(limit, stride=overlap)
+    encoding = tokenizer.encode(" ".join(map(str, ids)))
+    return [encoding.ids, *(more.ids for more in encoding.overflowing)]
 
 
 @exercise("3.2")
-def encode_what_a_user_typed(encode_user_text: Any, *, bpe: BytePairTokenizer) -> str:
-    """Compare with our tokenizer, which reads a special token in a text as plain characters."""
-    encode = as_function(encode_user_text, "encode_user_text(text)")
-    special_ids = {bpe.vocabulary[token] for token in bpe.special_tokens}
-    for text in TYPED:
-        call = encode.called(text)
-        found = as_ids(encode(text), call)
-        if special_ids & set(found):
-            raise Wrong(f"{call} contains the id of a special token: whoever types it can end the text.")
-        if found and not 0 <= min(found) <= max(found) < len(bpe):
-            raise Wrong(f"{call} gives ids that the chapter's tokenizer does not have.")
-        if (read := bpe.decode(found)) != text:
-            raise Wrong(f"{call} does not keep what was typed: its ids read {show(read)}.")
-        if found != bpe.encode(text):
+def encode_what_a_user_typed(safe_encode: Any, *, gemma: Tokenizer) -> str:
+    """Look for special ids, read the ids back, and compare ordinary texts with the library's ids."""
+    asked = as_function(safe_encode, "safe_encode(text)")
+    added = gemma.get_added_tokens_decoder().items()
+    special = {token_id: token.content for token_id, token in added if token.special}
+    marks = [
+        mark for mark in special.values() if mark in ("<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>")
+    ]
+    for text in [frame.replace("{}", mark) for frame in TYPED for mark in reversed(marks)]:
+        found = _ids_of(asked, text, gemma)
+        if marks_found := [special[token_id] for token_id in found if token_id in special]:
             raise Wrong(
-                f"{call} is safe and keeps the text, but splits it differently from all other texts:"
-                f" {len(found)} tokens instead of {len(bpe.encode(text))}."
+                f"{asked.called(text)} gives {len(found)} tokens, one of them {marks_found[0]}: to the "
+                "model, that is not text."
             )
-    return "No text that a user types gives the id of a special token, and each comes back as it was."
+        _check_it_is_kept(asked, text, found, gemma)
+    for text in ORDINARY:
+        found = _ids_of(asked, text, gemma)
+        if found[:1] and found[0] in special:
+            raise Wrong(f"{asked.called(text)} begins with {special[found[0]]}, which nobody typed.")
+        _check_it_is_kept(asked, text, found, gemma)
+        expected = gemma.encode(text, add_special_tokens=False).ids
+        if found != expected:
+            raise Wrong(
+                f"{asked.called(text)} is safe and keeps the text, but gives {len(found)} tokens, and in "
+                f"training this text was {len(expected)}." if len(found) != len(expected) else
+                f"{asked.called(text)} is safe and keeps the text, but its ids are not those of the training."
+            )  # fmt: skip
+    return "No special token, whatever is typed; every text comes back; ordinary texts are as in training."
+
+
+def _ids_of(asked: Asked, text: str, gemma: Tokenizer) -> list[int]:
+    found = as_ids(asked(text), asked.called(text))
+    if found and not 0 <= min(found) <= max(found) < gemma.get_vocab_size():
+        raise Wrong(f"{asked.called(text)} gives ids that the vocabulary does not have.")
+    return found
+
+
+def _check_it_is_kept(asked: Asked, text: str, found: list[int], gemma: Tokenizer) -> None:
+    read = gemma.decode(found, skip_special_tokens=False)
+    if read == text:
+        return
+    if len(read) < len(text):
+        raise Wrong(f"{asked.called(text)} loses something that was typed: its ids read {show(read)}.")
+    raise Wrong(f"{asked.called(text)} changes what was typed: its ids read {show(read)}.")
 
 
 @exercise("3.3")
-def characters_per_token(
-    packed: Any,
-    spaces_only: Any,
-    *,
-    bpe: BytePairTokenizer,
-    unigram: UnigramTokenizer,
-    held_out: Sequence[str],
-) -> str:
-    """Count anew, over all texts together, with the chapter's tokenizers and the reader's own."""
-    if is_missing(packed) and is_missing(spaces_only):
-        raise Missing("`packed`")
-    if not isinstance(packed, dict):
-        raise Wrong(f"`packed` has to be a dictionary with a number for each tokenizer, not {show(packed)}.")
-    _check_packed(packed, "BPE", bpe.tokenize, held_out)
-    _check_packed(packed, "Unigram", unigram.tokenize, held_out)
-    if is_missing(spaces_only):
-        raise Missing("`spaces_only`")
-    if spaces_only.pre_tokenizer is None:
-        raise Wrong("`spaces_only` has no pre-tokenizer, so its pieces go across spaces. Unigram's do not.")
-    words = [word for word, _ in spaces_only.pre_tokenizer.pre_tokenize_str("a list, then")]
-    if len(words) != 3:
-        raise Wrong(f"`spaces_only` does not split at spaces only: 'a list, then' becomes {words}.")
-    if spaces_only.get_vocab_size() != len(bpe):
-        raise Wrong(
-            f"`spaces_only` has {spaces_only.get_vocab_size():,} pieces and `bpe` {len(bpe):,}: "
-            "a larger vocabulary packs more, whatever the algorithm."
-        )
-    _check_packed(packed, "BPE, split at spaces only", lambda text: spaces_only.encode(text).ids, held_out)
-    return "Compare the gap between the two BPEs with the gap between BPE and Unigram."
+def drop_joints(join_with_dropout: Any) -> str:
+    """Try rates 0 and 1, then compare the mean number of pieces, and single splits, with 2,000 draws."""
+    asked = as_function(join_with_dropout, "join_with_dropout(word, vocabulary, rate, generator)")
 
-
-def _check_packed(packed: dict, name: str, tokenize: Callable[[str], Sequence], texts: Sequence[str]) -> None:
-    """Compare a number of characters per token, which may be rounded to two decimals."""
-    found, label = as_number(packed.get(name), f"packed[{name!r}]"), f"packed[{name!r}] is"
-    counts = [len(tokenize(text)) for text in texts]
-    lengths = [len(text) for text in texts]
-    expected = sum(lengths) / sum(counts)
-
-    def equals(value: float) -> bool:
-        return abs(found - value) < 0.006
-
-    if equals(expected):
-        return
-    if equals(1 / expected):
-        raise Wrong(f"{label} {show(found)}: that is tokens per character, upside down.")
-    if equals(sum(length / count for length, count in zip(lengths, counts, strict=True)) / len(texts)):
-        raise Wrong(
-            f"{label} the mean of each paragraph's own ratio, in which a short paragraph counts as much as a "
-            "long one. Divide all characters by all tokens."
-        )
-    if equals(sum(len(text.encode()) for text in texts) / sum(counts)):
-        raise Wrong(f"{label} bytes per token; the exercise asks for characters.")
-    if equals(sum(counts) / len(texts)):
-        raise Wrong(f"{label} tokens per paragraph; the exercise asks for characters per token.")
-    if abs(found - expected) < 0.06:
-        raise Wrong(f"{label} {show(found)}, which is close. Is it rounded, or is something not counted?")
-    size = "too large" if found > expected else "too small"
-    raise Wrong(f"{label} {show(found)}, which is {size}. Divide all characters of `held_out` by all tokens.")
-
-
-@exercise("3.4")
-def years_of_one_token(whole_years: Any, *, wordpiece: WordPieceTokenizer) -> str:
-    """Tokenize each year."""
-    if is_missing(whole_years):
-        raise Missing("`whole_years`")
-    if isinstance(whole_years, str | int | float) or not hasattr(whole_years, "__iter__"):
-        raise Wrong(f"Wanted a list of years, such as [1848, 1989], not {show(whole_years)}.")
-    found = {int(year) for year in whole_years}
-    if not found:
-        raise Wrong("Not a single year? Tokens like [CLS] and [SEP], where they are added, do not count.")
-    if outside := found - set(YEARS):
-        raise Wrong(f"{min(outside)} is in your list, and not among the years {YEARS[0]} to {YEARS[-1]}.")
-    num_pieces = {year: len(wordpiece.tokenize(str(year))) for year in YEARS}
-    split = [year for year in sorted(found) if num_pieces[year] > 1]
-    if split:
-        raise Wrong(f"{split[-1]} is in your list, and it becomes {num_pieces[split[-1]]} tokens.")
-    if missing := [year for year in YEARS if num_pieces[year] == 1 and year not in found]:
-        some = "another year" if len(missing) == 1 else "other years"
-        raise Wrong(
-            f"Every year in your list is one token, but so {'is' if len(missing) == 1 else 'are'} {some}."
-        )
-    return "Now look at the pieces of 20260115: how many digits does each have?"
-
-
-@exercise("3.5")
-def drop_merges(encode_with_dropout: Any) -> str:
-    """Try rates 0 and 1, then count how often merges are skipped, each alone and together."""
-    encode = as_function(encode_with_dropout, "encode_with_dropout(word, merges, rate, generator)")
-
-    def pieces(word: str, merges: list, rate: float, generator: random.Random) -> tuple[str, ...]:
-        found = encode(word, merges, rate, generator)
-        call = encode.called(word, merges, rate, generator)
+    def pieces(word: str, rate: float, generator: random.Random) -> tuple[str, ...]:
+        found = asked(word, TOY, rate, generator)
+        call = f"join_with_dropout({word!r}, <vocabulary>, {rate}, <generator>)"
         if not isinstance(found, list | tuple) or not all(isinstance(piece, str) for piece in found):
             raise Wrong(f"{call} gives {show(found)}; wanted a list of pieces.")
         if "".join(found) != word:
@@ -171,110 +170,176 @@ def drop_merges(encode_with_dropout: Any) -> str:
 
     _check_the_ends(pieces)
     twice = [random.Random(0), random.Random(0)]
-    if any(len({pieces("training", MERGES, 0.5, each) for each in twice}) > 1 for _ in range(40)):
+    if any(len({pieces("training", 0.5, each) for each in twice}) > 1 for _ in range(40)):
         raise Wrong("Two generators in the same state give different pieces: draw from `generator` alone.")
-    generator = random.Random(0)
-    rate, num_calls = 0.3, 1_000
-    both = [("a", "b"), ("c", "d")]
-    drawn = [pieces("abcd", both, rate, generator) for _ in range(num_calls)]
-    first, second = ([p in found for found in drawn] for p in ("a", "c"))
-    for which, skipped in (("first", first), ("second", second)):
-        share = sum(skipped) / num_calls
-        if abs(share - rate) > 0.08:  # more than five standard errors
-            raise Wrong(
-                f"Of {num_calls:,} calls with two merges and a rate of {rate}, {share:.0%} skip the {which} "
-                f"merge. It should be skipped about as often as the rate says, whatever became of the other."
-            )
-    together = sum(map(all, zip(first, second, strict=True))) / num_calls
-    if abs(together - rate**2) > 0.06:
+    num_calls, rate = 2_000, 0.3
+    generator, oracle = random.Random(0), random.Random(1)
+    found = Counter(pieces("training", rate, generator) for _ in range(num_calls))
+    if set(found) == {_joined("training", 0.0, oracle)}:
         raise Wrong(
-            f"Each of two merges is skipped as often as the rate of {rate} says, but {together:.0%} of the "
-            "calls skip both. Does each get a draw of its own?"
+            f"{num_calls:,} calls at a rate of {rate} all give the usual pieces. When is a word done, if in "
+            "a round every place is left out?"
         )
-    again = {pieces("abab", both, 0.5, generator) for _ in range(50)}
-    if {("ab", "a", "b"), ("a", "b", "ab")} & again:
-        return "Yours even draws anew at each place in the word, as the paper does."
-    return "Every segmentation spells the word, and rate 0 gives the usual one."
+    if len(found) == 1:
+        raise Wrong(
+            f"{num_calls:,} calls with one generator, and a rate of {rate}, all give the same pieces."
+        )
+    expected = Counter(_joined("training", rate, oracle) for _ in range(5 * num_calls))
+    shares, wanted = ({split: n / c.total() for split, n in c.items()} for c in (found, expected))
+    mean, right = (sum(len(split) * share for split, share in each.items()) for each in (shares, wanted))
+    if abs(mean - right) > 0.25:  # more than four standard errors
+        more = "more" if mean > right else "fewer"
+        raise Wrong(
+            f"At a rate of {rate}, 'training' has {mean:.2f} pieces on average, {more} than it should. Is "
+            "each place left out by a draw of its own, and can a place that was left out be joined in the "
+            "next round?"
+        )
+    gaps = {split: shares.get(split, 0) - wanted.get(split, 0) for split in shares | wanted}
+    if sum(map(abs, gaps.values())) > 0.24:
+        split = max(gaps, key=lambda split: abs(gaps[split]))
+        raise Wrong(
+            f"At a rate of {rate}, {' '.join(split)!r} comes out in {shares.get(split, 0):.0%} of the calls, "
+            f"{'too often' if gaps[split] > 0 else 'too seldom'}. When is a word done?"
+        )
+    return "Every split spells the word; at a rate of 0 it is the usual one, and the draws are as described."
 
 
-def _check_the_ends(pieces: Callable[..., tuple[str, ...]]) -> None:
-    """Compare with all merges where none is skipped, and with characters where all are."""
+def _check_the_ends(pieces: Callable[[str, float, random.Random], tuple[str, ...]]) -> None:
+    """Compare with all joints where none is left out, and with characters where all are."""
     for word in WORDS:
-        found, all_merged = pieces(word, MERGES, 0.0, random.Random(0)), _replay(word, MERGES)
-        if found != all_merged and found == tuple(word):
-            raise Wrong(f"With a rate of 0, {word!r} stays characters: at this rate no merge may be skipped.")
-        if found != all_merged:
-            raise Wrong(
-                f"With a rate of 0, {word!r} becomes {show(found)}, not what `encode_word` makes of it."
-            )
-        found = pieces(word, MERGES, 1.0, random.Random(0))
+        found, joined = pieces(word, 0.0, random.Random(0)), _joined(word, 0.0, random.Random(0))
+        if found != joined and found == tuple(word):
+            raise Wrong(f"At a rate of 0, {word!r} stays characters: at this rate nothing may be left out.")
+        if found != joined:
+            raise Wrong(f"At a rate of 0, {word!r} becomes {show(found)}, not what `join` makes of it.")
+        found = pieces(word, 1.0, random.Random(0))
         if found != tuple(word):
-            raise Wrong(f"With a rate of 1, {word!r} becomes {show(found)}: some merge was not skipped.")
+            raise Wrong(f"At a rate of 1, {word!r} becomes {show(found)}: some place was not left out.")
 
 
-def _replay(word: str, merges: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Merge one pair after the other, from left to right."""
+def _joined(word: str, rate: float, generator: random.Random) -> tuple[str, ...]:
+    """Join as the exercise says."""
     pieces = list(word)
-    for left, right in merges:
-        i = 0
-        while i < len(pieces) - 1:
-            if (pieces[i], pieces[i + 1]) == (left, right):
-                pieces[i : i + 2] = [left + right]
-            i += 1
-    return tuple(pieces)
+    while True:
+        places = [i for i, pair in enumerate(pairwise(pieces)) if "".join(pair) in TOY]
+        kept = [i for i in places if generator.random() >= rate]
+        if not kept:
+            return tuple(pieces)
+        i = min(kept, key=lambda i: (TOY[pieces[i] + pieces[i + 1]], i))
+        pieces[i : i + 2] = [pieces[i] + pieces[i + 1]]
 
 
-@exercise("3.6", takes="a second or two")
-def tokenizer_for_code(
-    code_bpe: Any,
-    factors: Any,
-    training_code: Any,
-    held_out_code: Any,
-    *,
-    bpe: BytePairTokenizer,
-    prose: Sequence[str],
+@exercise("3.4")
+def add_a_piece(my_tokenizer: Any, my_model: Any, *, pretrained: Any, encoder: Any) -> str:
+    """Compare ids and rows with those of the chapter's tokenizer and encoder, which have no such piece."""
+    if is_missing(my_tokenizer):
+        raise Missing("`my_tokenizer`")
+    if not all(hasattr(my_tokenizer, name) for name in ("get_vocab", "convert_tokens_to_ids")):
+        raise Wrong(f"`my_tokenizer` has to be a tokenizer, not {show(my_tokenizer)}.")
+    if my_tokenizer is pretrained or NEW in pretrained.get_vocab():
+        raise Wrong("The chapter's own tokenizer was changed. Load it again, and another one for this.")
+    new_id, before = len(pretrained), pretrained(NEW, add_special_tokens=False)["input_ids"]
+    found, old = my_tokenizer(MENTION)["input_ids"], pretrained(MENTION)["input_ids"]
+    if my_tokenizer.get_vocab().get(NEW) != new_id or len(my_tokenizer) != new_id + 1:
+        raise Wrong(
+            f"`my_tokenizer` has {len(my_tokenizer):,} pieces. Wanted: the {new_id:,} old ones, "
+            f"and then {NEW!r}."
+        )
+    if len(found) != len(old) - len(before) + 1 or new_id not in found:
+        raise Wrong(f"{MENTION!r} has {len(found)} tokens, with [CLS] and [SEP]; it had {len(old)}.")
+    if is_missing(my_model):
+        raise Missing("`my_model`")
+    if not hasattr(my_model, "get_input_embeddings"):
+        raise Wrong(f"`my_model` has to be a model of the library, not {show(my_model)}.")
+    rows = my_model.get_input_embeddings().weight.detach().cpu()
+    old_rows = encoder.get_input_embeddings().weight.detach().cpu()
+    if my_model is encoder or len(old_rows) != new_id:
+        raise Wrong("The chapter's own model was changed. Load it again, and another one for this.")
+    if len(rows) <= new_id:
+        raise Wrong(f"The embedding has {len(rows):,} rows, so id {new_id:,} would raise an IndexError.")
+    if len(rows) > new_id + 1:
+        raise Wrong(f"The embedding has {len(rows):,} rows, for {new_id + 1:,} pieces.")
+    if changed := int((rows[:new_id] - old_rows).abs().amax(dim=1).gt(1e-6).sum()):
+        raise Wrong(f"{changed:,} of the old rows have changed.")
+    row, wanted = rows[new_id], old_rows[before].mean(dim=0)
+    lengths = f"The new row has length {row.norm():.2f}, the old ones {old_rows.norm(dim=1).mean():.2f}"
+    if (row - old_rows.mean(dim=0)).norm() < 0.5 * wanted.norm() and (row - wanted).abs().max() > 1e-4:
+        raise Wrong(f"{lengths} on average: it is close to the mean of *all* rows.")
+    if (row - old_rows[before].sum(dim=0)).abs().max() < 1e-4:
+        raise Wrong(f"{lengths} on average: it is the sum of its old rows.")
+    if (row - wanted).abs().max() > 1e-4:
+        raise Wrong(f"{lengths} on average, and it is not the mean of the rows that {NEW!r} had before.")
+    return f"{len(found)} tokens in place of {len(old)}, every old row as it was, and a row to start from."
+
+
+@exercise("3.5", takes="a few seconds")
+def tokenizer_of_your_own(
+    my_folder: Any, my_training: Any, my_held_out: Any, factors: Any, *, bpe: BytePairTokenizer
 ) -> str:
-    """Encode the held-out texts with both tokenizers."""
-    if is_missing(code_bpe):
-        raise Missing("`code_bpe`")
-    if not all(hasattr(code_bpe, name) for name in ("encode", "decode", "__len__")):
-        raise Wrong(f"`code_bpe` has to be a tokenizer like `bpe`, not {show(code_bpe)}.")
-    if len(code_bpe) != len(bpe):
-        raise Wrong(f"`code_bpe` has {len(code_bpe):,} tokens and `bpe` {len(bpe):,}: the larger would win.")
-    line = 'def größe(x):\n\treturn f"{x:>8}"  # 猫\n'
-    if code_bpe.decode(code_bpe.encode(line)) != line:
-        raise Wrong(f"`code_bpe` does not give this text back: {line!r}. Is it byte-level?")
-    for name, texts in {"training_code": training_code, "held_out_code": held_out_code}.items():
+    """Load the reader's tokenizer, try it on 200 texts, and measure it on the held-out ones."""
+    if is_missing(my_folder):
+        raise Missing("`my_folder`")
+    if not isinstance(my_folder, str | Path) or not (Path(my_folder) / "tokenizer.json").is_file():
+        raise Wrong(
+            f"`my_folder` has to be a folder with a `tokenizer.json`, and {show(str(my_folder))} is none."
+        )
+    for name, texts in {"my_training": my_training, "my_held_out": my_held_out}.items():
         if is_missing(texts):
             raise Missing(f"`{name}`")
         is_list = isinstance(texts, list | tuple) and len(texts) > 0
         if not is_list or not all(isinstance(text, str) for text in texts):
-            raise Wrong(f"`{name}` has to be a list of texts, each the source code of a module.")
-    if shared := {text for text in training_code if text.strip()} & set(held_out_code):
-        raise Wrong(
-            f"{len(shared)} of your held-out modules are in the training code too: what a tokenizer was "
-            "trained on says little about what it packs elsewhere."
-        )
+            raise Wrong(f"`{name}` has to be a list of texts.")
+    if shared := {text.strip() for text in my_training if text.strip()} & {
+        text.strip() for text in my_held_out
+    }:
+        raise Wrong(f"{len(shared)} of your held-out texts are in the training too.")
+    size = sum(len(text.encode()) for text in my_held_out)
+    if size < LEAST_BYTES:
+        raise Wrong(f"Your held-out texts have {size:,} bytes. Measure on {LEAST_BYTES:,} or more.")
     if is_missing(factors):
         raise Missing("`factors`")
-    for name, texts, home, guest in (("prose", prose, bpe, code_bpe), ("code", held_out_code, code_bpe, bpe)):
-        found = as_number(factors.get(name), f"factors[{name!r}]")
-        counts = [(len(home.encode(text)), len(guest.encode(text))) for text in texts]
-        at_home, away = (sum(column) for column in zip(*counts, strict=True))
-        _check_factor(name, found, away / at_home, counts)
-    return "Each tokenizer wins where it was trained, by the factors that you measured."
+    if not isinstance(factors, Mapping):
+        raise Wrong(f"`factors` has to be a dictionary with two numbers, not {show(factors)}.")
+    encode = _loaded(Path(my_folder), bpe)
+    squeezed = [" ".join(text.split()) for text in my_held_out]
+    measured = {
+        name: sum(len(bpe.encode(text)) for text in texts) / sum(len(encode(text)) for text in texts)
+        for name, texts in {"as it is": my_held_out, "squeezed": squeezed}.items()
+    }
+    for name, expected in measured.items():
+        _check_factor(name, as_number(factors.get(name), f"factors[{name!r}]"), expected)
+    as_it_is, without_space = measured.values()
+    if as_it_is - 1 > 2 * (without_space - 1):
+        return "Most of its lead is in the white space."
+    return "It is loaded like any other, and every text comes back."
 
 
-def _check_factor(name: str, found: float, expected: float, counts: Sequence[tuple[int, int]]) -> None:
+def _loaded(folder: Path, bpe: BytePairTokenizer) -> Callable[[str], list[int]]:
+    """Load a tokenizer and try it."""
+    from transformers import AutoTokenizer  # Here, because other checks do not need it.
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    if len(tokenizer) != len(bpe):
+        raise Wrong(f"Yours has {len(tokenizer):,} pieces and `bpe` {len(bpe):,}: the larger would win.")
+
+    def encode(text: str) -> list[int]:
+        return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+    generator = random.Random(0)
+    for _ in range(200):
+        text = "".join(generator.choices(ALPHABET, k=generator.randint(1, 30)))
+        if (read := tokenizer.decode(encode(text))) != text:
+            raise Wrong(f"The tokenizer in `my_folder` makes {show(read)} of {show(text)}. Is it byte-level?")
+    return encode
+
+
+def _check_factor(name: str, found: float, expected: float) -> None:
     label = f"factors[{name!r}] is {show(found)}"
     if abs(found - expected) <= 0.01 * expected or round(expected, 1) == found:
         return
     if abs(found - 1 / expected) <= 0.01:
-        raise Wrong(f"{label}, upside down: how many times as much does the tokenizer at home pack?")
-    means = sum(away / home for home, away in counts if home) / len(counts)
-    if abs(found - means) <= 0.01 * means:
-        raise Wrong(f"{label}, a mean over texts in which a short one counts as much as a long one.")
+        raise Wrong(f"{label}, upside down: how many times as much does *your* token hold?")
     raise Wrong(
         f"{label}, which is too {'large' if found > expected else 'small'} for these tokenizers and texts. "
-        "Divide characters per token at home by characters per token of the other."
+        "Divide the characters of all texts together by their tokens, for each tokenizer."
     )

@@ -1,11 +1,20 @@
 """Answers to the exercises of chapter 03, with small tokenizers."""
 
+import copy
+import json
 import random
+import re
+import tempfile
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
 
+import torch
+import transformers
 from planted import Planted, defined
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from chapters_src.tokenization import BytePairTokenizer, UnigramTokenizer, WordPieceTokenizer
+from chapters_src.tokenization import BytePairTokenizer, WordPieceTokenizer
 from paths import PACKAGE, ROOT
 
 PROSE = [
@@ -13,206 +22,307 @@ PROSE = [
 ]
 SIZE = 500
 END = "<|endoftext|>"
-
-
-def library_bpe(pre_tokenizer, size: int = SIZE) -> Tokenizer:
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizer
-    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=[END], show_progress=False)
-    tokenizer.train_from_iterator(PROSE, trainer)
-    return tokenizer
-
-
-def per_token(tokenize, texts) -> float:
-    return sum(map(len, texts)) / sum(len(tokenize(text)) for text in texts)
+MARKS = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"]
 
 
 def planted() -> dict[str, Planted]:
     """Every exercise of the chapter."""
-    bpe = BytePairTokenizer.train(PROSE[10:], vocab_size=SIZE, special_tokens=(END,))
     return {
-        "3.1": Planted(
-            (5,),
-            {"number of characters": (4,), "combining mark": (6,), "too few": (1,), "too many": (12,)},
-            secrets=("5", "five"),
-        ),
-        "3.2": typed_text(bpe),
-        "3.3": packed_characters(bpe),
-        "3.4": years(),
-        "3.5": dropout(),
-        "3.6": code(bpe),
+        "3.1": long_texts(),
+        "3.2": typed_text(),
+        "3.3": dropout(),
+        "3.4": new_piece(),
+        "3.5": own_texts(),
     }
 
 
-def typed_text(bpe: BytePairTokenizer) -> Planted:
-    library = Tokenizer(models.BPE(bpe.vocabulary, bpe.merges))
-    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    library.add_special_tokens([END])
-    return Planted(
-        tuple(defined(3, "encode_user_text", library_bpe=library)),
-        {
-            "whoever types it can end the text": (lambda text: library.encode(text).ids,),
-            "does not keep what was typed": (lambda text: bpe.encode(text.replace(END, "")),),
-            "splits it differently": (lambda text: [id for letter in text for id in bpe.encode(letter)],),
-            "does not have": (lambda text: [id + 10_000 for id in bpe.encode(text)],),
-            "wanted a list of ids": (lambda text: library.encode(text),),
-        },
-        {"bpe": bpe},
-        also_right=((bpe.encode,),),
-        secrets=("encode_special_tokens",),
-    )
+def long_texts() -> Planted:
+    (right,) = defined(3, "windows")
 
+    def cut(ids, room, step, extra=0, ends=([101], [102])):
+        found, start = [], 0
+        while True:
+            found.append([*ends[0], *ids[start : start + room], *ends[1]])
+            if start + room + extra >= len(ids):
+                return found
+            start += step
 
-def packed_characters(bpe: BytePairTokenizer) -> Planted:
-    unigram = UnigramTokenizer.train(PROSE[10:], vocab_size=300)
-    held_out = [*PROSE[:10], "Größe, naïveté, über, café " * 20]
-    spaces = pre_tokenizers.Metaspace(prepend_scheme="first")
-    spaces_only = library_bpe(spaces)
-    tokens = {
-        "BPE": bpe.tokenize,
-        "BPE, split at spaces only": lambda text: spaces_only.encode(text).tokens,
-        "Unigram": unigram.tokenize,
-    }
-    packed = {name: per_token(tokenize, held_out) for name, tokenize in tokens.items()}
-
-    def each(ratio) -> dict:
-        return {name: ratio(tokenize) for name, tokenize in tokens.items()}
-
-    mean = each(lambda tokenize: sum(per_token(tokenize, [text]) for text in held_out) / len(held_out))
-    in_bytes = each(lambda f: sum(len(t.encode()) for t in held_out) / sum(len(f(t)) for t in held_out))
-    return Planted(
-        (packed, spaces_only),
-        {
-            "upside down": ({name: 1 / value for name, value in packed.items()}, spaces_only),
-            "each paragraph's own ratio": (mean, spaces_only),
-            "bytes per token": (in_bytes, spaces_only),
-            "tokens per paragraph": (
-                each(lambda f: sum(len(f(t)) for t in held_out) / len(held_out)),
-                spaces_only,
-            ),
-            "Is it rounded": ({name: round(value, 1) for name, value in packed.items()}, spaces_only),
-            "too small": (each(lambda f: per_token(f, PROSE) / 2), spaces_only),
-            "has no pre-tokenizer": (packed, library_bpe(None)),
-            "does not split at spaces only": (packed, library_bpe(pre_tokenizers.ByteLevel())),
-            "a larger vocabulary packs more": (packed, library_bpe(spaces, SIZE + 9)),
-            "a dictionary": (3.9, spaces_only),
-        },
-        {"bpe": bpe, "unigram": unigram, "held_out": held_out},
-        also_right=(({name: round(value, 2) for name, value in packed.items()}, spaces_only),),
-        secrets=tuple(f"{value:.2f}" for value in packed.values()),
-    )
-
-
-def years() -> Planted:
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    whole = [str(year) for year in range(1990, 2022)]
-    pieces = [*special, *whole, *(f"{prefix}{digit}" for prefix in ("", "##") for digit in range(10))]
-    wordpiece = WordPieceTokenizer({piece: i for i, piece in enumerate(pieces)})
-    return Planted(
-        (whole,),
-        {
-            "becomes 4 tokens": (list(range(1990, 2030)),),
-            "so are other years": (range(1990, 2010),),
-            "so is another year": (range(1990, 2021),),
-            "not among the years": (range(1980, 2022),),
-            "Not a single year": ([],),
-            "wanted a list of years": (32,),
-        },
-        {"wordpiece": wordpiece},
-        also_right=((range(1990, 2022),), (set(map(int, whole)),)),
-        secrets=("2021", "2022", "32 "),
-    )
-
-
-def dropout() -> Planted:
-    _, encode_word, right = defined(3, "merge", "encode_word", "encode_with_dropout")
-
-    def keeps_at_rate(word, merges, rate, generator):
-        return encode_word(word, [pair for pair in merges if generator.random() < rate])
-
-    def stops_at_first(word, merges, rate, generator):
-        kept = []
-        for pair in merges:
-            if generator.random() < rate:
-                break
-            kept.append(pair)
-        return encode_word(word, kept)
-
-    def one_draw(word, merges, rate, generator):
-        return encode_word(word, [] if generator.random() < rate else merges)
-
-    def another_generator(word, merges, rate, generator):
-        return right(word, merges, rate, random)
-
-    def drops_pieces(word, merges, rate, generator):
-        return [piece for piece in encode_word(word, merges) if generator.random() >= rate]
-
-    def never(word, merges, rate, generator):
-        return encode_word(word, merges)
-
-    def pops(word, merges, rate, generator):
-        merges.pop()
-        return encode_word(word, merges)
-
-    def a_string(word, merges, rate, generator):
-        return " ".join(right(word, merges, rate, generator))
-
-    def by_place(word, merges, rate, generator):
-        pieces = list(word)
-        for pair in merges:
-            i = 0
-            while i < len(pieces) - 1:
-                if tuple(pieces[i : i + 2]) == pair and generator.random() >= rate:
-                    pieces[i : i + 2] = ["".join(pair)]
-                i += 1
-        return pieces
+    def to_the_end(ids, limit, overlap):  # as range(0, len(ids), step) does
+        starts = range(0, max(len(ids), 1), limit - 2 - overlap)
+        return [[101, *ids[i : i + limit - 2], 102] for i in starts]
 
     return Planted(
         (right,),
         {
-            "at this rate no merge may be skipped": (keeps_at_rate,),
-            "skip the second merge": (stops_at_first,),
-            "get a draw of its own": (one_draw,),
-            "draw from `generator` alone": (another_generator,),
-            "does not spell the word": (drops_pieces,),
-            "some merge was not skipped": (never,),
-            "changes its argument": (pops,),
-            "wanted a list of pieces": (a_string,),
-            "not what `encode_word` makes": (lambda word, *others: [word[:2], word[2:]],),
+            "has to hold [CLS] and [SEP] too": (lambda ids, n, o: cut(ids, n, n - o),),
+            "how far a window moves on": (lambda ids, n, o: cut(ids, n - 2, o),),
+            "as if nothing were repeated": (lambda ids, n, o: cut(ids, n - 2, n - 2),),
+            "All of the last one stands": (
+                lambda ids, n, o: [*right(ids, n, o), [101, *ids[-o:], 102]] if o else right(ids, n, o),
+            ),
+            "too many": (lambda ids, n, o: [[101, token_id, 102] for token_id in ids],),
+            "too few": (lambda ids, n, o: [[101, *ids[: n - 2], 102]],),
+            "over its limit": (lambda ids, n, o: cut(ids, n - 2 if len(ids) > 200 else n, n - 2 - o),),
+            "without 101 in front": (lambda ids, n, o: cut(ids, n - 2, n - 2 - o, ends=([], [])),),
+            "loses": (lambda ids, n, o: cut(ids, n - 2, n - 2 - o, extra=2),),
+            "gives no window": (lambda ids, n, o: right(ids, n, o) if ids else [],),
+            "look there": (lambda ids, n, o: to_the_end(ids, n, o) if len(ids) < 200 else right(ids, n, o),),
+            "wanted a list of windows": (lambda ids, n, o: len(ids),),
+            "wanted a list of ids": (lambda ids, n, o: ids,),
         },
-        also_right=((by_place,),),
-        secrets=("merges if", "random() >="),
+        also_right=(
+            (lambda ids, n, o: tuple(map(tuple, right(ids, n, o))),),
+            (lambda ids, n, o: map(torch.tensor, right(ids, n, o)),),
+        ),
+        secrets=("53", "94", "126"),
     )
 
 
-def code(bpe: BytePairTokenizer) -> Planted:
-    sources = [path.read_text(encoding="utf-8") for path in sorted((PACKAGE / "tokenization").glob("*.py"))]
-    training, held_out = sources[2:], sources[:2]
-    code_bpe = BytePairTokenizer.train(training, vocab_size=SIZE)
-    at_home = {
-        "prose": per_token(bpe.encode, PROSE) / per_token(code_bpe.encode, PROSE),
-        "code": per_token(code_bpe.encode, held_out) / per_token(bpe.encode, held_out),
-    }
-    larger = BytePairTokenizer.train(training, vocab_size=SIZE + 50)
-    upside_down = {name: 1 / factor for name, factor in at_home.items()}
-    means = {name: sum(_factor(*pair, text) for text in texts) / len(texts) for name, pair, texts in (
-        ("prose", (bpe, code_bpe), PROSE), ("code", (code_bpe, bpe), held_out))}  # fmt: skip
+def small_gemma() -> Tokenizer:
+    """Like Gemma's: bytes for what is no piece, spaces written as ▁, marks that are cut out first."""
+    trained = Tokenizer(models.BPE(unk_token="<unk>"))
+    trained.normalizer = normalizers.Replace(" ", "▁")
+    trained.train_from_iterator(PROSE, trainers.BpeTrainer(vocab_size=SIZE, show_progress=False))
+    model = json.loads(trained.to_str())["model"]
+    learned = sorted(model["vocab"], key=model["vocab"].get)
+    pieces = [*MARKS, *(f"<0x{byte:02X}>" for byte in range(256)), *learned]
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    merges = [tuple(pair) for pair in model["merges"]]
+    gemma = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    gemma.normalizer = normalizers.Replace(" ", "▁")
+    gemma.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    gemma.add_special_tokens([AddedToken(mark, special=True, normalized=False) for mark in MARKS])
+    return gemma
+
+
+def typed_text() -> Planted:
+    gemma = small_gemma()
+    names = ("join", "encode", "safe_encode")
+    _, encode, right = defined(3, *names, gemma_vocabulary=gemma.get_vocab(), pairwise=pairwise)
+
+    def plain(text):
+        return gemma.encode(text, add_special_tokens=False).ids
+
+    def without_marks(text):
+        for mark in MARKS:
+            text = text.replace(mark, "")
+        return plain(text)
+
+    def elsewhere(text):  # as many tokens, with a boundary at another place
+        for i in range(len(text)):
+            ids = encode(text[:i]) + encode(text[i:])
+            if len(ids) == len(encode(text)) and ids != encode(text):
+                return ids
+        return encode(text)
+
+    def by_option(text):
+        gemma.encode_special_tokens = True
+        ids = plain(text)
+        gemma.encode_special_tokens = False
+        return ids
+
     return Planted(
-        (code_bpe, at_home, training, held_out),
+        (right,),
         {
-            "the larger would win": (larger, at_home, training, held_out),
-            "in the training code too": (code_bpe, at_home, training, sources[:4]),
-            "upside down": (code_bpe, upside_down, training, held_out),
-            "a short one counts": (code_bpe, means, training, held_out),
-            "too large": (code_bpe, {"prose": 3.0, "code": 3.0}, training, held_out),
-            "has to be a tokenizer": (code_bpe.encode, at_home, training, held_out),
-            "has to be a list of texts": (code_bpe, at_home, "".join(training), held_out),
+            "one of them <end_of_turn>": (plain,),
+            "loses something that was typed": (without_marks,),
+            "changes what was typed": (lambda text: encode(text.replace("_", "__")),),
+            "and in training this text was": (lambda text: [i for letter in text for i in encode(letter)],),
+            "not those of the training": (elsewhere,),
+            "begins with <bos>": (
+                lambda text: encode(text) if "<" in text else [2, *encode(text)],
+            ),
+            "does not have": (lambda text: [token_id + 10_000 for token_id in encode(text)],),
+            "wanted a list of ids": (lambda text: gemma.encode(text),),
         },
-        {"bpe": bpe, "prose": PROSE},
-        also_right=((code_bpe, {n: round(f, 1) for n, f in at_home.items()}, training, held_out),),
-        secrets=tuple(f"{factor:.2f}" for factor in at_home.values()),
+        {"gemma": gemma},
+        also_right=((encode,), (by_option,)),
+        secrets=("encode_special_tokens", "join", "encode(text)"),
+    )  # fmt: skip
+
+
+def dropout() -> Planted:
+    join, right = defined(3, "join", "join_with_dropout", pairwise=pairwise)
+
+    def places(pieces, vocabulary):
+        return [(vocabulary[a + b], i) for i, (a, b) in enumerate(pairwise(pieces)) if a + b in vocabulary]
+
+    def general(word, vocabulary, keeps, goes_on=False):
+        pieces = list(word)
+        while found := places(pieces, vocabulary):
+            kept = [place for place in found if keeps(place)]
+            if not kept and goes_on:
+                continue
+            if not kept:
+                break
+            _, i = min(kept)
+            pieces[i : i + 2] = [pieces[i] + pieces[i + 1]]
+        return pieces
+
+    def for_the_whole_word(word, vocabulary, rate, generator):
+        dropped = {id for id in sorted(vocabulary.values()) if generator.random() < rate}
+        return general(word, vocabulary, lambda place: place[0] not in dropped)
+
+    def only_the_best(word, vocabulary, rate, generator):  # one draw a round
+        pieces = list(word)
+        while found := places(pieces, vocabulary):
+            if generator.random() < rate:
+                break
+            _, i = min(found)
+            pieces[i : i + 2] = [pieces[i] + pieces[i + 1]]
+        return pieces
+
+    def never_done(word, vocabulary, rate, generator):
+        if rate == 1:
+            return list(word)
+        return general(word, vocabulary, lambda place: generator.random() >= rate, goes_on=True)
+
+    return Planted(
+        (right,),
+        {
+            "more than it should": (for_the_whole_word,),
+            "is each place left out by a draw": (only_the_best,),
+            "When is a word done, if in a round": (never_done,),
+            "fewer than it should": (lambda w, v, rate, g: right(w, v, rate if rate == 1 else rate / 2, g),),
+            "at this rate nothing may be left out": (
+                lambda w, v, rate, g: general(w, v, lambda place: g.random() < rate),
+            ),
+            "all give the same pieces": (lambda w, v, rate, g: right(w, v, rate, random.Random(2)),),
+            "draw from `generator` alone": (lambda w, v, rate, g: right(w, v, rate, random),),
+            "some place was not left out": (lambda w, v, rate, g: join(w, v),),
+            "does not spell the word": (
+                lambda w, v, rate, g: [x for x in join(w, v) if g.random() >= rate],
+            ),
+            "wanted a list of pieces": (lambda w, v, rate, g: " ".join(right(w, v, rate, g)),),
+            "not what `join` makes": (lambda w, v, rate, g: [w[:2], w[2:]],),
+            "comes out in": (almost_right(right),),
+        },
+        also_right=((lambda w, v, rate, g: tuple(right(w, v, rate, g)),),),
+        secrets=("random() >=", "if not joints"),
+    )  # fmt: skip
+
+
+def almost_right(right):
+    """The right mean with the wrong splits: pieces in reverse order of length, where that spells the word."""
+
+    def longest_in_front(word, vocabulary, rate, generator):
+        found = right(word, vocabulary, rate, generator)
+        if rate in (0, 1) or word != "training":
+            return found
+        first = len(word) - len(found) + 1
+        return [word[:first], *word[first:]]
+
+    return longest_in_front
+
+
+def new_piece() -> Planted:
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    text = "does auto_place look at the size of figure before it moves legend?"
+    words = re.findall(r"[a-z]+|[_?]", text)
+    vocabulary = {piece: i for i, piece in enumerate([*special, *words])}
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary), hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=8,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        encoder = transformers.BertModel(copy.deepcopy(config))
+        with torch.no_grad():
+            encoder.get_input_embeddings().weight.normal_()
+
+    def tokenizer(*added):
+        made = transformers.BertTokenizer(vocab=vocabulary)
+        made.add_tokens(list(added))
+        return made
+
+    pretrained = tokenizer()
+    before = pretrained("auto_place", add_special_tokens=False)["input_ids"]
+
+    grown = len(vocabulary) + 1
+
+    def model(row=None, size=grown, change=0.0):
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            made = transformers.BertModel(copy.deepcopy(config))
+            made.load_state_dict(encoder.state_dict())
+            made.resize_token_embeddings(size)
+        weight = made.get_input_embeddings().weight
+        with torch.no_grad():
+            if row is not None:
+                weight[len(vocabulary)] = row
+            weight[3] += change
+        return made
+
+    old = encoder.get_input_embeddings().weight.detach()
+    mean, mine = old[before].mean(dim=0), tokenizer("auto_place")
+    return Planted(
+        (mine, model(mean)),
+        {
+            "would raise an IndexError": (mine, model(size=len(vocabulary))),
+            "close to the mean of *all* rows": (mine, model(old.mean(dim=0))),
+            "the sum of its old rows": (mine, model(old[before].sum(dim=0))),
+            "not the mean of the rows": (mine, model(old[before[0]])),
+            "old rows have changed": (mine, model(mean, change=0.5)),
+            f"for {len(vocabulary) + 1} pieces": (mine, model(mean, size=64)),
+            "and then 'auto_place'": (tokenizer(), model(mean)),
+            f"has {grown + 1} pieces": (
+                tokenizer("two more", "auto_place"),
+                model(mean, size=len(vocabulary) + 2),
+            ),
+            "own tokenizer was changed": (pretrained, model(mean)),
+            "own model was changed": (mine, encoder),
+            "has to be a tokenizer": ("auto_place", model(mean)),
+            "has to be a model of the library": (mine, mean),
+        },
+        {"pretrained": pretrained, "encoder": encoder},
+        secrets=("torch.no_grad", ".mean(dim=0)"),
     )
 
 
-def _factor(home, guest, text: str) -> float:
-    return len(guest.encode(text)) / len(home.encode(text))
+def own_texts() -> Planted:
+    bpe = BytePairTokenizer.train(PROSE[10:], vocab_size=SIZE, special_tokens=(END,))
+    sources = [path.read_text(encoding="utf-8") for path in sorted((PACKAGE / "tokenization").glob("*.py"))]
+    training, held_out = sources[4:], [*sources[:4], PROSE[-1] * 10]
+    trained = BytePairTokenizer.train(training, vocab_size=SIZE, special_tokens=(END,))
+
+    def saved(tokenizer, byte_level=True):
+        if byte_level:
+            made = Tokenizer(models.BPE(tokenizer.vocabulary, tokenizer.merges))
+            made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            made.decoder = decoders.ByteLevel()
+        else:
+            made = Tokenizer(models.WordPiece(tokenizer.vocabulary, unk_token="[UNK]"))
+            made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        folder = Path(tempfile.mkdtemp())
+        transformers.PreTrainedTokenizerFast(tokenizer_object=made).save_pretrained(folder)
+        return folder
+
+    def factor(texts):
+        return sum(len(bpe.encode(t)) for t in texts) / sum(len(trained.encode(t)) for t in texts)
+
+    folder = saved(trained)
+    squeezed = [" ".join(text.split()) for text in held_out]
+    factors = {"as it is": factor(held_out), "squeezed": factor(squeezed)}
+    changed = partial(dict, factors)
+    larger = saved(BytePairTokenizer.train(training, vocab_size=SIZE + 50))
+    wordpiece = saved(WordPieceTokenizer.train(training, vocab_size=SIZE), byte_level=False)
+    return Planted(
+        (folder, training, held_out, factors),
+        {
+            "the larger would win": (larger, training, held_out, factors),
+            "Is it byte-level?": (wordpiece, training, held_out, factors),
+            "in the training too": (folder, training, [*held_out, training[0]], factors),
+            "bytes. Measure on": (folder, training, held_out[:1], factors),
+            "upside down": (folder, training, held_out, changed(**{"as it is": 1 / factors["as it is"]})),
+            "too large": (folder, training, held_out, changed(squeezed=3.0)),
+            "too small": (folder, training, held_out, changed(squeezed=0.2)),
+            "`tokenizer.json`": (Path(tempfile.mkdtemp()), training, held_out, factors),
+            "has to be a list of texts": (folder, "".join(training), held_out, factors),
+            "a dictionary with two numbers": (folder, training, held_out, 1.8),
+        },
+        {"bpe": bpe},
+        also_right=(
+            (str(folder), training, held_out, {name: round(value, 1) for name, value in factors.items()}),
+        ),
+        secrets=tuple(f"{value:.2f}" for value in factors.values()),
+    )

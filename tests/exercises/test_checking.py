@@ -43,7 +43,7 @@ def register(monkeypatch):
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        ("3.9", "There is no such exercise. Chapter 3 has 3.1, 3.2, 3.3, 3.4, 3.5, 3.6."),
+        ("3.9", "There is no such exercise. Chapter 3 has 3.1, 3.2, 3.3, 3.4, 3.5."),
         ("77.1", "Chapter 77 has no checks."),
         (3.1, "number in quotes, as in check(\"3.1\", answer), not 3.1."),
         ("3", "not '3'."),
@@ -59,7 +59,7 @@ def test_an_unknown_number_gets_a_sentence(number, message, capsys):
 @pytest.mark.parametrize(("answers", "given"), [((), {}), ((1, 2), {}), ((1,), {"tokenizer": 3})])
 def test_a_call_that_does_not_fit_says_which_does(answers, given, capsys):
     check("3.1", *answers, **given)
-    assert capsys.readouterr().out == '3.1: The call is check("3.1", num_tokens)\n'
+    assert capsys.readouterr().out == '3.1: The call is check("3.1", windows)\n'
 
 
 def test_long_hints_are_wrapped_and_code_is_not(register, capsys):
@@ -83,9 +83,9 @@ def test_long_hints_are_wrapped_and_code_is_not(register, capsys):
 
 
 def test_what_takes_long_is_said_at_the_first_call_too():
-    code = "from chapters_src.exercises import check; check('3.6', 1, 2, 3, 4, bpe=[], prose=[])"
+    code = "from chapters_src.exercises import check; check('3.5', 1, 2, 3, 4, bpe=[])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("3.6: this takes a second or two ...\n3.6: not yet. `code_bpe` has to be")
+    assert done.stdout.startswith("3.5: this takes a few seconds ...\n3.5: not yet. `my_folder` has to be")
 
 
 def test_what_takes_long_is_said_before_it_begins(register, capsys):
@@ -180,14 +180,14 @@ def test_check_imports_nothing_until_it_is_called():
         "import sys; from chapters_src.exercises import check\n"
         "print(sorted({'numpy', 'torch'} & set(sys.modules)),"
         " [name for name in sys.modules if '.chapter_' in name])\n"
-        "check('3.1', 5)\n"
+        "check('13.1', 0.5)\n"
         "print([name for name in sys.modules if '.chapter_' in name])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     before, said, after = done.stdout.splitlines()
     assert before == "[] []"
-    assert said == "3.1: right. Without merges, a token is a byte."
-    assert after == "['chapters_src.exercises.chapter_03']"
+    assert said == "13.1: right. It is the same whatever the other tokens are."
+    assert after == "['chapters_src.exercises.chapter_13']"
 
 
 # What checks are written with -----------------------------------------------------------------------------
