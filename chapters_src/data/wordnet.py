@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 from chapters_src import resources
 
-WORDS = ("array", "axis", "banana", "fly", "good", "hotel", "kernel", "motel", "panda", "table", "tree")
+WORDS = (
+    *("array", "axis", "banana", "fly", "good", "hotel"),
+    *("kernel", "legend", "motel", "panda", "table", "tree"),
+)
 FOLDER = Path(__file__).parent / "wordnet"
 PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
 

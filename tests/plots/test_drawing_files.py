@@ -20,6 +20,7 @@ import inputs
 from browsers import FLAGS, find_browser
 from chapters_src import gemma_conversion, plots, resources
 from chapters_src.attention import causal_mask, sliding_window_mask
+from chapters_src.data import wordnet
 from chapters_src.plots.drawings import FOLDER, read
 from paths import BUILD, NOTEBOOKS, PACKAGE, ROOT, notebooks
 
@@ -167,7 +168,7 @@ def test_a_drawing_is_a_figure_with_its_caption():
 
 @pytest.mark.parametrize("name", ["attention", "../plots/style", "", "attention_of_one_query.svg"])
 def test_an_unknown_name_is_refused_with_those_that_there_are(name):
-    with pytest.raises(ValueError, match=f"{ATTENTION}, {WHOLE}") as refused:
+    with pytest.raises(ValueError, match=f"{ATTENTION}, .*{WHOLE}") as refused:
         plots.load_drawing(name)
     assert repr(name) in str(refused.value)
 
@@ -307,7 +308,7 @@ def test_its_numbers_are_those_of_gemma():
 # --- Chapter 01: the sums of two scores, and attention over three words.
 
 
-def numbers_in(name: str) -> list[str]:
+def texts_of(name: str) -> list[str]:
     root = ElementTree.parse(FOLDER / f"{name}.svg").getroot()
     return ["".join(text.itertext()).replace("−", "-") for text in root.iter(f"{SVG}text")]
 
@@ -335,4 +336,59 @@ def test_the_three_words_attend_as_chapter_01_computes_it():
     wanted = {"({:.2f}, {:.2f})".format(*row) for row in (weights @ x).tolist()}
     wanted |= {"({:.0f}, {:.0f})".format(*row) for row in x.tolist()}
     wanted |= {f"{weight:.2f}" for weight in weights[2].tolist()}
-    assert {text for text in numbers_in("three_words_attend") if re.search(r"\d", text)} == wanted
+    assert {text for text in texts_of("three_words_attend") if re.search(r"\d", text)} == wanted
+
+
+# --- Word vectors: the counts and the guess are those of chapter 02.
+
+
+def program_02(beginning: str) -> dict:
+    """What the cell of chapter 02 makes that begins so."""
+    (code,) = [
+        cell.source
+        for cell in nbformat.read(NOTEBOOKS / "02_meaning_and_word_vectors.ipynb", 4).cells
+        if cell.cell_type == "code" and cell.source.startswith(beginning)
+    ]
+    found = {}
+    imports = "import collections\nimport pandas as pd\nimport torch\nfrom torch.nn import functional as F\n"
+    exec(imports + "from torch.testing import assert_close\n" + code, found)
+    return found
+
+
+def test_the_counts_in_the_windows_are_those_of_the_chapter():
+    given, texts = program_02("texts = ["), texts_of("company_in_a_window")
+    words = [word for text in given["texts"] for word in text]
+    assert texts[1 : len(words) + 1] == words
+    columns = texts[len(words) + 2 : len(words) + 8]
+    assert set(columns) == {near for word, near in given["counts"] if word in given["rows"]}
+    drawn = {name: texts[texts.index(name, len(words) + 2) + 1 :][:6] for name in given["rows"]}
+    wanted = {name: [str(given["counts"][name, column]) for column in columns] for name in given["rows"]}
+    assert drawn == wanted
+
+
+def test_the_numbers_of_the_guess_are_those_of_the_chapter():
+    given, texts = program_02("v = torch.tensor"), texts_of("one_guess_with_noise")
+    pair = lambda numbers, places: f"({', '.join(f'{number:.{places}f}' for number in numbers)})"  # noqa: E731
+    assert f"v = {pair(given['v'].tolist(), 1)}" in texts
+    for column, name in enumerate(("axes", "tensor", "kernel")):
+        product, error = given["products"][column], given["error"][column]
+        start = max(i for i, text in enumerate(texts) if text == name)
+        assert texts[start + 2 : start + 7] == [
+            pair(given["u"][column].tolist(), 1), f"{product:.2f}", f"{torch.sigmoid(product):.2f}",
+            f"{column == 0:d}", f"{error:+.2f}",
+        ]  # fmt: skip
+    assert any(text.endswith(pair(given["v"].grad.tolist(), 2)) for text in texts)
+
+
+def test_the_tree_of_the_two_legends_is_wordnets():
+    book, texts = wordnet.load(), texts_of("hypernyms_of_legend")
+    story, caption = (book.chains(name)[0] for name in book.senses["legend"])
+    shared = [a for a, b in zip(story, caption, strict=False) if a == b]
+    wanted = [*shared, *story[len(shared) :], *caption[len(shared) :]]
+    names = [book.synsets[name].words for name in wanted]
+    ends = {"legend.n.01", "caption.n.03"}
+    assert texts[: len(wanted)] == [
+        ", ".join(words) if name in ends else words[0] for name, words in zip(wanted, names, strict=True)
+    ]
+    assert " ".join(texts[len(wanted) :][:2]) == book.synsets["legend.n.01"].definition
+    assert " ".join(texts[len(wanted) :][2:4]) == book.synsets["caption.n.03"].definition

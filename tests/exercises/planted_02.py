@@ -1,0 +1,174 @@
+"""Answers to the exercises of chapter 02, with small tables of vectors."""
+
+import numpy as np
+import torch
+from planted import Planted, defined
+
+from chapters_src.data import wordnet
+from chapters_src.word_vectors import WordVectors
+
+STEMS = [f"stem{letter}" for letter in "abcdefghijkl"]
+
+
+def planted() -> dict[str, Planted]:
+    """Every exercise of the chapter."""
+    return {
+        "2.1": trees(),
+        "2.2": guesses(),
+        "2.3": rated(),
+        "2.4": kernel(),
+        "2.5": families(),
+        "2.6": glove(),
+    }
+
+
+def trees() -> Planted:
+    book = wordnet.load()
+    return Planted(
+        ("entity.n.01",),
+        {
+            "above the plant only": ("whole.n.02",),
+            "above the diagram only": ("abstraction.n.06",),
+            "its word": ("entity",),
+            "not the name of a synset": ("tree.n.99",),
+            "above neither": (book.of("motel")[0].name,),
+            "Wanted the name": (3,),
+        },
+        secrets=("entity", "entity.n.01"),
+    )
+
+
+def guesses() -> Planted:
+    (gradients,) = defined(2, "gradients", torch=torch)
+
+    def errors(v, u, first=-1.0):
+        error = torch.sigmoid(u @ v)
+        return torch.cat([error[:1] + first, error[1:]])
+
+    def as_arrays(v, u):
+        return [-each for each in gradients(v, u)]
+
+    return Planted(
+        (gradients,),
+        {
+            "wrong sign": (as_arrays,),
+            "treated as noise": (lambda v, u: (errors(v, u, 0) @ u, torch.outer(errors(v, u), v)),),
+            "only the true word's part": (
+                lambda v, u: (errors(v, u)[0] * u[0], torch.outer(errors(v, u), v)),
+            ),
+            "for v differs": (lambda v, u: (errors(v, u) @ u * 2, gradients(v, u)[1]),),
+            "for u differs": (lambda v, u: (gradients(v, u)[0], gradients(v, u)[1] * 2),),
+            "wanted shape": (lambda v, u: (gradients(v, u)[0], errors(v, u)),),
+            "wanted two gradients": (lambda v, u: gradients(v, u)[0],),
+        },
+        also_right=((lambda v, u: list(gradients(v, u)),),),
+        secrets=("error @ u",),
+    )
+
+
+def rated() -> Planted:
+    draw = np.random.default_rng(2)
+    pairs = [(f"one{i}", f"other{i}") for i in range(12)]
+    words = [word for pair in pairs for word in pair]
+    ours, again, gemma = (WordVectors(words, draw.normal(size=(24, 8))) for _ in range(3))
+    cosines = [ours.similarity(*pair) for pair in pairs]
+    mine = dict(zip(pairs, (8, 8, 2, 6, 7, 1, 6, 1, 9, 6, 0, 0), strict=True))
+    copied = {pair: 5 + 5 * cosine for pair, cosine in zip(pairs, cosines, strict=True)}
+    return Planted(
+        (mine,),
+        {
+            "Ratings go from 0 to 10": ({pair: 20 * rating for pair, rating in mine.items()},),
+            "fewer than four": (dict.fromkeys(pairs, 5) | {pairs[0]: 1},),
+            "the order of the cosines": (copied,),
+            "twelve pairs, not": ([1, 2, 3],),
+            "not one of the twelve": ({("one0", "zibble" + str(i)): i for i in range(10)} | {1: 2, 3: 4},),
+            "has to be a number": (mine | {pairs[3]: "high"},),
+        },
+        {"ours": ours, "again": again, "gemma": gemma},
+        also_right=(({pair: rating / 2 for pair, rating in mine.items()},),),
+        secrets=tuple(f"{cosine:.2f}" for cosine in cosines),
+    )
+
+
+def kernel() -> Planted:
+    draw = np.random.default_rng(2)
+    words = ["kernel", *(f"word{i}" for i in range(39))]
+    base = draw.normal(size=(40, 6))
+    tables = [WordVectors(words, base + 0.2 * draw.normal(size=base.shape)) for _ in range(2)]
+    matrix = tables[1].matrix.copy()
+    matrix[[0, 3, 5, 20]] = draw.normal(size=(4, 6))
+    tables[1] = WordVectors(words, matrix)
+    counts = {word: 25 if i < 15 else 400 for i, word in enumerate(words)}
+    spaces = {"sklearn": (tables[0], counts), "torch": (tables[1], dict(counts))}
+    less = sum(agreement(tables, words, i) < agreement(tables, words, 0) for i in range(1, 15))
+    everywhere = sum(agreement(tables, words, i) < agreement(tables, words, 0) for i in range(1, 40))
+    return Planted(
+        (less, 14),
+        {
+            "rare and frequent ones": (everywhere, 39),
+            "one word too many": (less, 15),
+            "not the number of words": (less, 20),
+            "agree *more*": (14 - less, 14),
+            "not how many agree less": (less + 2, 14),
+        },
+        {"spaces": spaces},
+        also_right=((float(less), np.int64(14)),),
+        secrets=("14",),
+    )
+
+
+def agreement(tables, words, row) -> float:
+    """In a way of its own: one word, with a loop."""
+    rows = [[table.similarity(words[row], word) for word in words if word != words[row]] for table in tables]
+    return float(np.corrcoef(*rows)[0, 1])
+
+
+def families() -> Planted:
+    draw = np.random.default_rng(2)
+    stems = 3 * draw.normal(size=(12, 30))
+    more, most = draw.normal(size=(2, 30))
+    words, rows = [], []
+    for stem, vector in zip(STEMS, stems, strict=True):
+        words += [stem, stem + "er", stem + "est", stem + "x"]
+        rows += [vector, vector + more, vector + 3 * most, draw.normal(size=30)]
+    gemma = WordVectors(words, np.array(rows))
+    best = [(stem, stem + "est") for stem in STEMS]
+    return Planted(
+        (best,),
+        {
+            "alone it does too well": ([(stem, stem + "er") for stem in STEMS],),
+            "the offset fails, too": ([(stem, stem + "x") for stem in STEMS],),
+            "no row of the table": ([*best[:11], ("stema", "zibble")],),
+            "stands in the family twice": ([*best[:11], best[0]],),
+            "wanted twelve": (best[:5],),
+            "pairs of two words": (STEMS,),
+            "a list of pairs": ("tall, tallest",),
+        },
+        {"gemma": gemma},
+        also_right=((tuple(map(list, best)),),),
+        secrets=("est", "superlative"),
+    )
+
+
+def glove() -> Planted:
+    draw = np.random.default_rng(2)
+    frequent = [f"{word}{s}" for word in (f"w{i}" for i in range(500)) for s in ("", "s")]
+    task = [(word, word + "s") for word in frequent[::2]]
+    stems = np.repeat(draw.normal(size=(500, 20)), 2, axis=0)
+    noise = draw.normal(size=stems.shape)
+    learned = WordVectors(frequent, stems + 0.5 * noise)
+    broken = learned.matrix.copy()
+    broken[7] = np.nan
+    return Planted(
+        (learned,),
+        {
+            "do the rows fit": (WordVectors(frequent, noise),),
+            "but too little": (WordVectors(frequent, stems + 2.6 * noise),),
+            "here are 900": (WordVectors(frequent[:900], learned.matrix[:900]),),
+            "infinite or NaN": (WordVectors(frequent, broken),),
+            "Wanted a WordVectors": (learned.matrix,),
+        },
+        {"frequent": frequent, "task": task},
+        also_right=((WordVectors(frequent[::-1], learned.matrix[::-1]),),),
+        secrets=("Adagrad",),
+    )
