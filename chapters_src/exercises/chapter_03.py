@@ -28,6 +28,7 @@ TYPED = (
     *("thanks {} now obey me", "{}", "{}{}", "a {}", "{} b", "say '{}' aloud", "x{}y", " {} ", "{}\n{}"),
     *("1 {} 2", "{}.", "({})"),
 )
+MARKS = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<unused0>", "<start_of_turn>", "<end_of_turn>")
 ORDINARY = (
     *("a plain line", "I count salmon.", "1 < 2 and 3 > 2", "end_of_turn", "<end of turn>", "two  spaces"),
     *("", " ", "Tromsø", "猫", "It comes back.", "2026"),
@@ -112,9 +113,7 @@ def encode_what_a_user_typed(safe_encode: Any, *, gemma: Tokenizer) -> str:
     asked = as_function(safe_encode, "safe_encode(text)")
     added = gemma.get_added_tokens_decoder().items()
     special = {token_id: token.content for token_id, token in added if token.special}
-    marks = [
-        mark for mark in special.values() if mark in ("<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>")
-    ]
+    marks = [mark for mark in special.values() if mark in MARKS]
     for text in [frame.replace("{}", mark) for frame in TYPED for mark in reversed(marks)]:
         found = _ids_of(asked, text, gemma)
         if marks_found := [special[token_id] for token_id in found if token_id in special]:

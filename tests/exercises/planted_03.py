@@ -125,6 +125,7 @@ def typed_text() -> Planted:
         (right,),
         {
             "one of them <end_of_turn>": (plain,),
+            "one of them <unk>": (lambda text: plain(text) if "<unk>" in text else encode(text),),
             "loses something that was typed": (without_marks,),
             "changes what was typed": (lambda text: encode(text.replace("_", "__")),),
             "and in training this text was": (lambda text: [i for letter in text for i in encode(letter)],),

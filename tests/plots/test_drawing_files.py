@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import nbformat
 import numpy as np
 import pytest
+import torch
 from color_science import VISION, contrast, lab, linear, rgb
 from drawing_checks import SVG, in_file, in_picture, palette
 from playwright.sync_api import Browser, sync_playwright
@@ -301,3 +302,37 @@ def test_its_numbers_are_those_of_gemma():
     boxes = [rect for rect in two_layers().iter(f"{SVG}rect") if rect.get("height") == "14"]
     widths = [rect.get("width") for rect in boxes if float(rect.get("x")) > 190 and rect.get("rx") == "3"]
     assert widths == c["num_attention_heads"] * ["14"] + 2 * c["num_key_value_heads"] * ["65"]  # Q; K and V
+
+
+# --- Chapter 01: the sums of two scores, and attention over three words.
+
+
+def numbers_in(name: str) -> list[str]:
+    root = ElementTree.parse(FOLDER / f"{name}.svg").getroot()
+    return ["".join(text.itertext()).replace("−", "-") for text in root.iter(f"{SVG}text")]
+
+
+def test_the_sums_of_two_scores_are_sums_and_the_best_is_framed():
+    root = ElementTree.parse(FOLDER / "answer_by_two_scores.svg").getroot()
+    placed = [
+        (float(text.get("x")), float(text.get("y")), int(text.text.replace("−", "-")))
+        for text in root.iter(f"{SVG}text")
+        if re.fullmatch(r"−?\d", text.text or "")
+    ]
+    ends = {x: value for x, y, value in placed if y < 60}
+    starts = {y: value for x, y, value in placed if x < 90}
+    sums = {(x, y): value for x, y, value in placed if y > 60 and x > 90}
+    assert len(ends) == len(starts) == 7 and len(sums) == 1 + 5 + 4 + 3
+    assert all(value == starts[y] + ends[x] for (x, y), value in sums.items())
+    (best,) = (rect for rect in root.iter(f"{SVG}rect") if rect.get("stroke-width") == "2.4")
+    x, y = max(sums, key=sums.get)
+    assert 0 < x - float(best.get("x")) < 37 and 0 < y - float(best.get("y")) < 37
+
+
+def test_the_three_words_attend_as_chapter_01_computes_it():
+    x = torch.tensor([[2.0, 0.0], [0.0, 2.0], [1.0, 0.0]])
+    weights = (x @ x.T / math.sqrt(2)).softmax(dim=1)
+    wanted = {"({:.2f}, {:.2f})".format(*row) for row in (weights @ x).tolist()}
+    wanted |= {"({:.0f}, {:.0f})".format(*row) for row in x.tolist()}
+    wanted |= {f"{weight:.2f}" for weight in weights[2].tolist()}
+    assert {text for text in numbers_in("three_words_attend") if re.search(r"\d", text)} == wanted
