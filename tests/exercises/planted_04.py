@@ -133,6 +133,7 @@ def shortcut() -> Planted:
         (edit, tilted),
         {
             "changes letters or digits": (lambda text: text + " x", tilted),
+            "the chapter has found": (lambda text: text.rstrip(" .!?…") + "!", tilted),
             "It drops upper case": (lambda text: text.upper(), tilted),
             "20% are wanted": (lambda text: edit(text) if len(text) % 9 == 0 else text, tilted),
             "wanted a string": (lambda text: [text], tilted),
