@@ -162,7 +162,7 @@ def copies() -> Planted:
             "in splits of the check's own": (0.2, right_order),
         },
         {"x": x, "y": y},
-        also_right=((wrong_order + 0.03, right_order - 0.03),),
+        also_right=((wrong_order + 0.02, right_order - 0.02),),
         secrets=(f"{wrong_order:.2f}", f"{right_order:.2f}"),
     )
 
