@@ -108,7 +108,7 @@ def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
             f"by side, each with an arrow from the body. {told}."
         ),
         caption=(
-            "One kind of body under every task, with a small update for each; the last layer differs "
+            "One kind of body under every task, with a small update for each; only the head differs "
             "altogether. A head reads one hidden state or all of them."
         ),
         width=_WIDTH,
