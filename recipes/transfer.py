@@ -5,21 +5,19 @@
 Howard and Ruder (2018), https://arxiv.org/abs/1801.06146, pretrain a language model on general text, adapt it
 to the text of a task, and fine-tune it with the labels. Here the book's encoder takes these steps, toward the
 six classes of the emotions. A head on the mean of the encoder's states is trained together with all weights
-of the encoder, from five starts that differ in the encoder's weights alone:
+of the encoder, from four starts that differ in the encoder's weights alone:
 
 - "random": random weights;
 - "pretrained": the book's encoder;
 - "documentation": the encoder, adapted to documentation (`recipes/masked_language_model.py`);
-- "messages": that one, adapted to the messages of the training split by masked-language modeling;
-- "messages only": the encoder, adapted to the messages without the documentation. The pretrained encoder has
-  no head that predicts tokens, so here that head is trained from random weights.
+- "messages": that one, adapted to the messages of the training split by masked-language modeling.
 
 Whatever the start, the drawn labels, the weights of the new head, the number of steps and the size of a batch
 are the same. The learning rate is one of three: for each start the one with the best mean of accuracy and
-macro F1 on the validation split, with 200 labels and seed 0. With most labels the random start is also
-trained for twice the steps, to see on the validation split whether the number of steps is what it lacks. The
-labels that are wrong on purpose (`chapters_src/data/emotions.md`) stay wrong in the training and validation
-splits; the test split has none.
+macro F1 on the validation split, with 200 labels and seed 0. With most labels each start is also trained for
+twice the steps, to see on the validation split whether the number of steps is what it lacks. The labels that
+are wrong on purpose (`chapters_src/data/emotions.md`) stay wrong in the training and validation splits; the
+test split has none.
 
 The output holds the adapted encoders and one file for each run; finished runs are not repeated, so an
 interrupted recipe goes on where it was. `--starts` makes only the runs of some starts, so that several
@@ -31,8 +29,8 @@ processes can share the work. Once all runs are there, the record is written. It
   logistic regression on the mean states of the frozen encoder;
 - "chosen": for each start the validation scores of all learning rates (for the baselines with logistic
   regression, of its strengths C), and the one that was chosen;
-- "twice_the_steps": validation scores of the random start with most labels, with as many steps as the others
-  and twice as many;
+- "twice_the_steps": validation scores of each start with most labels and seed 0, with as many steps as in its
+  other runs and with twice as many;
 - "adaptation": loss and accuracy on hidden tokens of the validation messages before, during and after the
   adaptation to the messages;
 - "settings", and "seconds" of processor time.
@@ -75,12 +73,12 @@ from chapters_src.pretrained.mean_pool_classifier import MeanPoolClassifier, Mea
 from chapters_src.training import Settings, TokenBudgetSampler, pad, train
 from recipes import masked_language_model
 from recipes.machine import precision
-from recipes.masked_language_model import AtHidden, Texts, guesses_of, hide, log_frequencies, measured
+from recipes.masked_language_model import AtHidden, Texts, guesses_of, hide, measured
 from recipes.output import write_record
 
-STARTS = ("random", "pretrained", "documentation", "messages", "messages only")
+STARTS = ("random", "pretrained", "documentation", "messages")
 RATES = (1e-4, 3e-4, 5e-4)  # For every start.
-ADAPTED_FROM = {"messages": "masked-language-model", "messages only": "encoder"}  # Names of checkpoints.
+ADAPTED_FROM = {"messages": "masked-language-model"}  # Names of checkpoints.
 STRENGTHS = (1.0, 10.0, 100.0)  # C of the logistic regressions.
 SELECTING = 0  # The seed with which learning rates are chosen.
 SCORES = ("accuracy", "macro_f1")
@@ -186,9 +184,6 @@ def adapt(start: str, data: Mapping[str, Messages], sizes: Sizes, output: Path) 
     torch.manual_seed(SELECTING)
     model = masked_language_model.with_head(folder, sizes.adaptation_rank)
     rows = data["train"].rows
-    if ADAPTED_FROM[start] == "encoder":  # Its head is new: no steps are spent on which tokens are rare.
-        with torch.no_grad():
-            model.get_base_model().cls.predictions.bias.copy_(log_frequencies(rows, len(texts.tokenizer)))
     batches = texts.batches(rows, sizes.adaptation_tokens, share=0.2, kept=0.2)
     held_out = hide(data["validation"].rows, texts.mask)
 
@@ -362,12 +357,10 @@ def of_start(
             found = fine_tune(Run(start, labels, seed, chosen, steps), data, sizes, output)
             named = {name: found[name] for name in ("start", "labels", "seed", "steps", "learning_rate")}
             yield "runs", named | found["test"]
-    if start == "random":
-        for steps in (sizes.steps[max(sizes.steps)] * factor for factor in (1, 2)):
-            run = Run(start, max(sizes.steps), SELECTING, chosen, steps)
-            found = fine_tune(run, data, sizes, output)
-            named = {name: found[name] for name in ("start", "labels", "steps", "learning_rate")}
-            yield "twice_the_steps", named | found["validation"]
+    for steps in (sizes.steps[max(sizes.steps)] * factor for factor in (1, 2)):
+        found = fine_tune(Run(start, max(sizes.steps), SELECTING, chosen, steps), data, sizes, output)
+        named = {name: found[name] for name in ("start", "labels", "steps", "learning_rate")}
+        yield "twice_the_steps", named | found["validation"]
 
 
 # Baselines and record -------------------------------------------------------------------------------------

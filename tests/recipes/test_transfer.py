@@ -28,7 +28,7 @@ def assert_best(chosen):
 @pytest.mark.slow
 def test_a_smoke_run_goes_from_the_data_to_the_record_and_repeats_nothing(tmp_path, monkeypatch):
     options = ["--output", str(tmp_path), "--smoke"]
-    transfer.main([*options, "--starts", "random", "messages only"])
+    transfer.main([*options, "--starts", "random", "messages"])
     assert not (tmp_path / "transfer.json").exists(), "not all runs are there"
     transfer.main(options)
     monkeypatch.setattr(records, "FOLDER", tmp_path)
@@ -149,8 +149,11 @@ def test_the_record_has_every_run_and_its_choices_are_those_of_validation():
         assert_best(entry)
     for (start, _, _), run in runs.items():
         assert run["learning_rate"] == chosen[start]["learning_rate"]
-    usual, twice = figures["twice_the_steps"]
-    assert twice["steps"] == 2 * usual["steps"] and usual["steps"] == sizes.steps[usual["labels"]]
+    pairs = figures["twice_the_steps"]
+    for usual, twice in zip(pairs[::2], pairs[1::2], strict=True):
+        assert usual["start"] == twice["start"] and usual["steps"] == sizes.steps[usual["labels"]]
+        assert twice["steps"] == 2 * usual["steps"]
+    assert {run["start"] for run in figures["twice_the_steps"]} == STARTS
 
 
 @RECORDED
