@@ -23,6 +23,7 @@ from paths import PACKAGE
 VARIABLES = ("BOOK_RESOURCES", "BOOK_DEVICE", "BOOK_SEED")  # of the environment, each part of the key
 DEFAULTS = ("embedded", "cpu", "0")
 CHECK = re.compile(r'\bcheck\(\s*"(\d+)\.\d+"')  # of an exercise, in a notebook
+RECORD = re.compile(r'\brecord\(\s*"([\w-]+)"')  # of a long run, in code
 KNOWS_ALL_DATA = "resources.py"  # names every data set and model, so a name there is not a use
 
 
@@ -86,6 +87,7 @@ def closure(notebook: Path, package: Path = PACKAGE) -> list[Path]:
             waiting += imported(found[path], path, package)
     texts += [text for path, text in found.items() if not _knows_all(path)]
     mentioned = {word.replace("-", "_") for text in texts for word in re.findall(r"[\w-]+", text)}
+    mentioned |= {f"records/{name}" for text in texts for name in RECORD.findall(text)}
     data = (path for path in visible_files(package) if path.suffix != ".py")
     return sorted([*found, *(path for path in data if _name(path, package) in mentioned)])
 
@@ -127,6 +129,11 @@ def _files(names: Iterable[str], package: Path) -> Iterator[Path]:
 
 
 def _name(path: Path, package: Path) -> str:
-    """Return the owner of a data file: "emotions" for `data/emotions/train.csv` and `data/emotions.md`."""
+    """Return the owner of a data file: "emotions" for `data/emotions/train.csv` and `data/emotions.md`.
+
+    The names of records are everyday words, so that of `records/letters.json` is "records/letters".
+    """
     parts = path.relative_to(package).parts
+    if parts[0] == "records":
+        return f"records/{path.stem}"
     return Path(parts[min(1, len(parts) - 1)]).stem.replace("-", "_")

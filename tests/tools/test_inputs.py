@@ -35,6 +35,7 @@ FILES = {
     "chapters_src/exercises/chapter_13.py": "from chapters_src.rooms import attic\n",
     "chapters_src/data/corners/train.csv": "one\n",
     "chapters_src/data/emotions/train.csv": "one\n",
+    "chapters_src/records/letters.json": "{}\n",
     "chapters_src/weights/language-model.safetensors": "00\n",
 }
 
@@ -100,12 +101,19 @@ def test_closure_has_the_checks_of_the_chapter_and_of_no_other(small, call):
         ('run(["-m", "chapters_src.rooms.attic"])', "rooms/attic.py"),
         ('data_set("emotions")', "data/emotions/train.csv"),
         ('checkpoint("language-model")', "weights/language-model.safetensors"),
+        ('record("letters")', "records/letters.json"),
     ],
 )
 def test_closure_of_one_line(small, code, found):
     assert found not in small.closure()
     small.edit_notebook(1, code)
     assert found in small.closure()
+
+
+def test_a_record_is_an_input_only_where_it_is_read(small):
+    """Its name may be an everyday word."""
+    small.edit_notebook(1, f"{CODE}letters = list('record')\n")
+    assert "records/letters.json" not in small.closure()
 
 
 def test_closure_of_the_books_own_notebooks():
