@@ -28,7 +28,7 @@ EXTENSION = ROOT / "tools" / "website" / "sphinx_extension"
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `python -m` form
 STAMP = BUILD / "rendered"
 # Links to recipes and cards, which have no page on the site: plain text there.
-FILE_LINK = re.compile(r"\[([^\]]*)\]\(\.\./(?:recipes/\w+\.py|chapters_src/\w+/\w+\.md)\)")
+FILE_LINK = re.compile(r"\[([^\]]*)\]\(\.\./(?:(?:recipes|benchmarks)/\w+\.py|chapters_src/\w+/\w+\.md)\)")
 # Dead links while the repository has no address: to Colab, in a separate paragraph; others.
 COLAB_PARAGRAPH = re.compile(rf"(?m)^\[[^]\n]*\]\({re.escape(address.COLAB)}OWNER/[^)\n]*\)\n+")
 DEAD_LINK = re.compile(rf"\[([^]\n]*)\]\({re.escape(address.PLACEHOLDER)}[^)\n]*\)")
