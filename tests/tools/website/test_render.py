@@ -38,7 +38,8 @@ LINKS = {
     "[pairs](../chapters_src/tokenization/byte_pair.py).": "[pairs](../source/tokenization.md#byte_pair).",
     "[all](../chapters_src/tokenization/__init__.py)": "[all](../source/tokenization.md)",
     "[a](../chapters_src/a.py) and [b](../chapters_src/b.py)": "[a](../source/a.md) and [b](../source/b.md)",
-    "[`r/a.py`](../recipes/a.py), [b](../benchmarks/b.py), [card](../chapters_src/data/a.md)": "`r/a.py`, b, card",
+    "[`r/a.py`](../recipes/a.py), [card](../chapters_src/data/a.md)": "`r/a.py`, card",
+    "[b](../benchmarks/b.py)": "b",
     "[token](../book/glossary.md#token)": "[token](../book/glossary.md#token)",
     "`../chapters_src/resources.py`": "`../chapters_src/resources.py`",
     "[other](https://example.org/../chapters_src/resources.py)": (
