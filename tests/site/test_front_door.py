@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from paths import ROOT
 from website import front
@@ -141,20 +141,21 @@ def test_the_road_is_walked_by_clicks(start):
     start.wait_for_url("**/index.html")
 
 
-def straight(cells: Locator) -> list[str]:
-    """Texts as they were printed: the page sets round quotation marks."""
-    return [re.sub("[‘’]", "'", re.sub("[“”]", '"', text)) for text in cells.all_inner_texts()]
+def straight(texts: list[str]) -> list[str]:
+    """Texts without round quotation marks: the page sets them, and so do some claims."""
+    return [re.sub("[‘’]", "'", re.sub("[“”]", '"', text)) for text in texts]
 
 
 def test_the_index_of_claims_lists_all_and_sorts_and_filters(open_tab, site):
     tab = open_tab("file", "book/claims.html")
     rows = tab.page.locator("table.sortable tbody tr")
-    claims = [claim.sentence for found in all_claims().values() for claim in found]
+    claims = straight([claim.sentence for found in all_claims().values() for claim in found])
     expect(rows).to_have_count(len(claims))
     column = rows.locator("td:nth-child(2)")
-    assert straight(column) == claims
+    assert straight(column.all_inner_texts()) == claims
     tab.page.locator("table.sortable thead th").nth(1).click()
-    assert sorted(straight(column)) == sorted(claims) and straight(column) != claims
+    turned = straight(column.all_inner_texts())
+    assert sorted(turned) == sorted(claims) and turned != claims
     field = tab.page.get_by_label("Filter the rows:")
     field.fill("pronoun")
     assert 0 < rows.count() < len(claims)
