@@ -136,10 +136,10 @@ def test_a_result_leads_to_its_section_where_matches_are_marked(open_tab, scheme
 
 def test_a_match_in_folded_code_is_unfolded(open_tab):
     """A word that the section has in folded code only."""
-    name, section = "notebooks/03_tokenization.html", "section#how-large-a-vocabulary"
+    name, section = "notebooks/03_tokenization.html", "section#where-do-the-probabilities-come-from"
     tab = open_tab("file", name)
     assert "pairwise" not in tab.page.locator(section).inner_text()
-    tab.page.goto(tab.page.url + "?highlight=pairwise#how-large-a-vocabulary")
+    tab.page.goto(tab.page.url + "?highlight=pairwise#where-do-the-probabilities-come-from")
     expect(tab.page.locator(f"{section} mark").first).to_be_in_viewport()
     assert {mark.inner_text() for mark in tab.page.locator("mark").all()} == {"pairwise"}
     tab.page.context.close()
