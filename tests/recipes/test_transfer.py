@@ -9,9 +9,6 @@ from chapters_src import records, resources
 from chapters_src.data import emotions
 from recipes import transfer
 
-RECORDED = pytest.mark.skipif(
-    not (records.FOLDER / "transfer.json").is_file(), reason="the recipe has not been run at full scale yet"
-)
 pytestmark = pytest.mark.usefixtures("quiet_library")
 STARTS = set(transfer.STARTS)
 
@@ -135,7 +132,6 @@ def test_predictions_are_in_the_order_of_the_rows():
 # The record -----------------------------------------------------------------------------------------------
 
 
-@RECORDED
 def test_the_record_has_every_run_and_its_choices_are_those_of_validation():
     figures = records.record("transfer")["figures"]
     sizes = transfer.Sizes()
@@ -156,7 +152,6 @@ def test_the_record_has_every_run_and_its_choices_are_those_of_validation():
     assert {run["start"] for run in figures["twice_the_steps"]} == STARTS
 
 
-@RECORDED
 def test_the_record_says_of_the_majority_class_what_the_labels_say():
     labels = np.array(emotions.load()["test"]["label"])
     train = np.array(emotions.load()["train"]["label"])
