@@ -57,7 +57,8 @@ if __name__ == "__main__":
             write_rows(place / "rows.parquet", MEGABYTES)
             command = [sys.executable, "-m", "benchmarks.dataset_memory", str(place / "rows.parquet"), folder]
             subprocess.run(command, check=True, capture_output=True)  # converts to Arrow
-            output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            done = subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8")
+            output = done.stdout
             libraries = ", ".join(f"{name} {version(name)}" for name in ("datasets", "pyarrow"))
             write_record(
                 FOLDER / "dataset_memory.json",
