@@ -143,7 +143,8 @@ def families() -> Planted:
     words, rows = [], []
     for stem, vector in zip(STEMS, stems, strict=True):
         words += [stem, stem + "er", stem + "est", stem + "x"]
-        rows += [vector, vector + more, vector + 3 * most, draw.normal(size=30)]
+        longest = vector + 3 * most + 2 * draw.normal(size=30)
+        rows += [vector, vector + more, longest, draw.normal(size=30)]
     gemma = WordVectors(words, np.array(rows))
     best = [(stem, stem + "est") for stem in STEMS]
     share, careless = added(gemma, best, exclude=True), added(gemma, best, exclude=False)
