@@ -133,7 +133,9 @@ def shortcut() -> Planted:
         (edit, tilted),
         {
             "changes letters or digits": (lambda text: text + " x", tilted),
-            "the chapter has found": (lambda text: text.rstrip(" .!?…") + "!", tilted),
+            "puts an `!` into": (lambda text: text.rstrip(" .!?…") + "!", tilted),
+            "chapter has found": (lambda text: text.rstrip(" .!?…") + "! ", tilted),  # the encoder sees `!`
+            "Find another one": (lambda text: "! " + text, tilted),
             "It drops upper case": (lambda text: text.upper(), tilted),
             "20% are wanted": (lambda text: edit(text) if len(text) % 9 == 0 else text, tilted),
             "wanted a string": (lambda text: [text], tilted),
