@@ -139,8 +139,8 @@ def another_shortcut(
     exclaims = sum(map(_exclaims, texts, edited))
     if 2 * exclaims > len(texts):
         raise Wrong(
-            f"Your edit puts an `!` into {exclaims} of {len(texts)} messages. That is the shortcut that the "
-            "chapter has found. Find another one."
+            f"Your edit puts an `!` into {exclaims} of {len(texts)} messages: the shortcut that "
+            "the chapter has found. Find another one."
         )
     before, after = np.asarray(vectors_of(texts)), np.asarray(vectors_of(edited))
     head = _head().fit(x, y)
