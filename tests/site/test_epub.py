@@ -37,7 +37,7 @@ def test_epubcheck_finds_nothing(package):
 
 def test_the_contents_name_chapters_and_sections(package):
     listed = package.text("contents.xhtml")
-    for name in ("Glossary", "Views & texts", "How to read an attention view", "One control"):
+    for name in ("Glossary", "Views & texts", "Reading an attention view", "A control before a story"):
         assert name in listed
 
 
