@@ -165,17 +165,17 @@ def lowest_loss_without_the_mask(lowest_loss: object) -> str:
 
 @exercise("7.5")
 def finding_of_your_own(
-    relation: object, holds: object, *, run: Callable[[str], tuple[list[str], Tensor, Any]]
+    relation: object, verdict: object, *, run: Callable[[str], tuple[list[str], Tensor, Any]]
 ) -> str:
     """Choose a head on the first eight sentences, and test it on the last eight."""
     if is_missing(relation):
         raise Missing("`relation`")
-    if is_missing(holds):
-        raise Missing("`holds`")
+    if is_missing(verdict):
+        raise Missing("`verdict`")
     if not isinstance(relation, list | tuple) or len(relation) != SENTENCES:
         raise Wrong(f"Wanted {SENTENCES} sentences in a list, not {show(relation)}.")
-    if not isinstance(holds, bool):
-        raise Wrong(f"`holds` has to be True or False, not {show(holds)}.")
+    if not isinstance(verdict, str) or verdict not in ("holds", "fails"):
+        raise Wrong(f'`verdict` has to be "holds" or "fails", not {show(verdict)}.')
     weights, targets = [], []
     for entry in relation:
         if (
@@ -204,7 +204,7 @@ def finding_of_your_own(
     first, last = (torch.stack(half).mean(dim=0) for half in (weights[:HALF], weights[HALF:]))
     best = int(first.argmax())
     rank = _rank(last, best)
-    if (rank <= BEST) != holds:
+    if (rank <= BEST) != (verdict == "holds"):
         raise Wrong(
             "Your verdict is not what the last eight sentences say. Was the head chosen on the first eight "
             "alone, by its mean weight?"

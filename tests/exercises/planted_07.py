@@ -84,8 +84,8 @@ def before() -> Planted:
 def small_encoder() -> tuple[BertModel, dict]:
     with torch.random.fork_rng():
         torch.manual_seed(2)
-        settings = {"num_hidden_layers": 4, "hidden_size": 48, "num_attention_heads": 12}
-        encoder = BertModel(BertConfig(vocab_size=30, intermediate_size=48, **settings)).eval()
+        settings = {"num_hidden_layers": 4, "hidden_size": 24, "num_attention_heads": 12}
+        encoder = BertModel(BertConfig(vocab_size=30, intermediate_size=24, **settings)).eval()
         for layer, body in enumerate(
             encoder.encoder.layer
         ):  # later layers move the result more, as in a real one
@@ -152,18 +152,18 @@ def own() -> Planted:
     shared = [*holds[:-1], ("loyal and again asks w3", "asks", "w3")]
     ranks_of_all = run_ranks(fails)
     return Planted(
-        (holds, True),
+        (holds, "holds"),
         {
-            "not what the last eight sentences say": (holds, False),
-            "a target in both halves": (shared, True),
-            "Wanted 16 sentences": (holds[:10], True),
-            "is 0 times among the tokens": ([("loyal asks this", "asks", "that"), *holds[1:]], True),
-            "has to be True or False": (holds, "yes"),
-            "Wanted (sentence, word": ([("loyal asks w0", "asks"), *holds[1:]], True),
-            "A sentence occurs twice": ([holds[1], *holds[1:]], True),
+            "not what the last eight sentences say": (holds, "fails"),
+            "a target in both halves": (shared, "holds"),
+            "Wanted 16 sentences": (holds[:10], "holds"),
+            "is 0 times among the tokens": ([("loyal asks this", "asks", "that"), *holds[1:]], "holds"),
+            'has to be "holds"': (holds, "yes"),
+            "Wanted (sentence, word": ([("loyal asks w0", "asks"), *holds[1:]], "holds"),
+            "A sentence occurs twice": ([holds[1], *holds[1:]], "holds"),
         },
         {"run": run},
-        also_right=((fails, ranks_of_all <= 3), (tuple(holds), True)),
+        also_right=((fails, "holds" if ranks_of_all <= 3 else "fails"), (tuple(holds), "holds")),
         secrets=("0.1", "1.2"),
     )
 

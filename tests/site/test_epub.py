@@ -68,7 +68,7 @@ def test_formulas_are_mathml(package):
 def test_views_are_pictures_that_are_told_in_words(package):
     images = [e for e in package.pages["notebooks-attention_view.xhtml"].iter(f"{XHTML}img")]
     view = next(image for image in images if "view-0" in image.get("src"))
-    assert "layer 3" in view.get("alt") and "patrick" in view.get("alt")
+    assert "layer 5" in view.get("alt") and "time" in view.get("alt")
     assert len(package.files[view.get("src")]) > 20_000, "a picture with lines in it"
 
 

@@ -117,8 +117,8 @@ def view(open_tab) -> Iterator[View]:
 
 
 def test_the_view_opens_with_the_head_and_layer_of_the_text(view):
-    assert view.heads() == {1}
-    assert view.menu.input_value() == "3"
+    assert view.heads() == {2}
+    assert view.menu.input_value() == "5"
 
 
 def test_pointing_at_a_token_leaves_only_its_lines(view):
@@ -138,7 +138,7 @@ def test_clicking_a_color_box_switches_its_head(view):
     before = view.lines()
     assert view.colors.count() == 12
     view.colors.nth(0).click()
-    assert view.heads() == {0, 1}
+    assert view.heads() == {0, 2}
     view.colors.nth(0).click()
     assert view.lines() == before
 
@@ -152,7 +152,7 @@ def test_the_layer_menu_changes_the_lines(view):
     before = view.lines()
     view.menu.select_option("0")
     assert view.lines() != before
-    view.menu.select_option("3")
+    view.menu.select_option("5")
     assert view.lines() == before
 
 
