@@ -19,7 +19,7 @@ from test_diagrams import order_of_the_layer
 import inputs
 from browsers import FLAGS, find_browser
 from chapters_src import gemma_conversion, plots, resources
-from chapters_src.attention import causal_mask, sliding_window_mask
+from chapters_src.attention import causal_mask, padding_mask, sliding_window_mask
 from chapters_src.data import wordnet
 from chapters_src.plots.drawings import FOLDER, read
 from paths import BUILD, NOTEBOOKS, PACKAGE, ROOT, notebooks
@@ -392,3 +392,36 @@ def test_the_tree_of_the_two_legends_is_wordnets():
     ]
     assert " ".join(texts[len(wanted) :][:2]) == book.synsets["legend.n.01"].definition
     assert " ".join(texts[len(wanted) :][2:4]) == book.synsets["caption.n.03"].definition
+
+
+# --- Chapter 07: four masks, and heads that add up.
+
+
+def test_the_four_grids_are_the_masks():
+    root = ElementTree.parse(FOLDER / "four_masks.svg").getroot()
+    places = {
+        kind: sorted(
+            (float(rect.get("y")), float(rect.get("x")))
+            for group in root.iter(f"{SVG}g")
+            if kind in (group.get("fill") or "")
+            for rect in group.iter(f"{SVG}rect")
+        )
+        for kind in ("blue-soft", "card")
+    }
+    padding = padding_mask(torch.tensor([[1, 1, 1, 1, 0]]))[0, 0]
+    causal = causal_mask(5)
+    wanted = [padding.expand(5, 5), causal, padding & causal, padding.expand(2, 5)]
+    cells = sorted(places["blue-soft"] + places["card"])
+    for number, mask in enumerate(wanted):
+        left, below = number % 2, number // 2
+        own = [(y, x) for y, x in cells if (x > 180) == left and (y > 165) == below]
+        assert [place in places["blue-soft"] for place in own] == mask.flatten().tolist()
+    ticks = "".join(path.get("d") for path in root.iter(f"{SVG}path")).count("M")
+    assert ticks == len(places["blue-soft"]), "color is not the only cue"
+
+
+def test_four_heads_share_the_width_and_write_all_of_it():
+    shapes = re.findall(r"\(T, \d+\)|\(4, 16\)", " ".join(texts_of("heads_add_up")))
+    assert shapes.count("(T, 4)") == 2 * 4, "value and output of each head"
+    assert shapes.count("(4, 16)") == 4 and shapes.count("(T, 16)") == 1 + 4 + 1
+    assert texts_of("heads_add_up").count("+") == 3
