@@ -1,7 +1,9 @@
 """One test for all drawings: their files, and how a phone shows them, light and dark. It can fail."""
 
+import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -303,6 +305,32 @@ def test_its_numbers_are_those_of_gemma():
     boxes = [rect for rect in two_layers().iter(f"{SVG}rect") if rect.get("height") == "14"]
     widths = [rect.get("width") for rect in boxes if float(rect.get("x")) > 190 and rect.get("rx") == "3"]
     assert widths == c["num_attention_heads"] * ["14"] + 2 * c["num_key_value_heads"] * ["65"]  # Q; K and V
+
+
+def columns_of(name: str, *edges: float) -> list[list[str]]:
+    """The texts of a drawing from top to bottom, of each column between two edges."""
+    texts = ElementTree.parse(FOLDER / f"{name}.svg").getroot().iter(f"{SVG}text")
+    texts = sorted(texts, key=lambda text: float(text.get("y")))
+    return [
+        [text.text for text in texts if left <= float(text.get("x")) < right]
+        for left, right in itertools.pairwise(edges)
+    ]
+
+
+def test_the_three_places_of_a_norm():
+    columns = columns_of("where_norms_stand", 0, 120, 240, 360)
+    orders = [[text for text in column if text in ("norm", "sublayer")] for column in columns]
+    assert orders == [["sublayer", "norm"], ["norm", "sublayer"], ["norm", "sublayer", "norm"]]
+    encoder = order_of_the_layer(False, norm_first=False)
+    assert encoder[:2] == ["attention", "norm"] and order_of_the_layer(False, norm_first=True)[0] == "norm"
+    assert [column[0] for column in columns] == ["post-norm", "pre-norm", "both"]
+
+
+def test_a_feed_forward_network_widens_four_times_and_gates_two_rows():
+    rects = ElementTree.parse(FOLDER / "widen_bend_narrow.svg").getroot().iter(f"{SVG}rect")
+    rows = Counter((float(rect.get("x")) > 186, float(rect.get("y"))) for rect in rects)
+    assert [number for (right, _), number in sorted(rows.items()) if not right] == [3, 12, 12, 3]
+    assert [number for (right, _), number in sorted(rows.items()) if right] == [3, 16, 16, 8, 3]
 
 
 # --- Chapter 01: the sums of two scores, and attention over three words.
