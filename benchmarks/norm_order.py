@@ -2,23 +2,23 @@
 
     python -m benchmarks.norm_order
 
-An encoder of twelve layers reads twelve random tokens of twelve kinds and names them in reverse order, so that
-guessing has a loss of ln 12 = 2.48. All matrices begin with Xavier's initialization, embeddings with a standard
-normal one. Adam is the optimizer, without weight decay; a batch has 32 sequences, all of them new. Rows differ in
-the order of norm and sublayer, in the learning rate, in the steps of linear warm-up, and in a factor by which the
-loss is multiplied before its gradient is taken: that makes every gradient larger or smaller, and asks for the
-same network.
+An encoder of twelve layers reads twelve random tokens of twelve kinds and names them in reverse order, so
+that guessing has a loss of ln 12 = 2.48. All matrices begin with Xavier's initialization, embeddings with a
+standard normal one. Adam is the optimizer, without weight decay; a batch has 32 sequences, all of them new.
+Rows differ in the order of norm and sublayer, in the learning rate, in the steps of linear warm-up, and in
+a factor by which the loss is multiplied before its gradient is taken: that makes every gradient larger or
+smaller, and asks for the same network.
 
 The figures of the record are a dictionary with
 
 - "settings" of model and training;
-- "runs": for each row ("name", "norm_first", "learning_rate", "warm_up", "factor") and each start ("seed" of
-  weights and data) "losses", the mean of each ten steps without the factor, in nats;
-- "gradients": for each order and start the norm of the gradient at the second feed-forward matrix of each layer,
-  before any training and without a factor, on 64 sequences.
+- "runs": for each row ("name", "norm_first", "learning_rate", "warm_up", "factor") and each start ("seed"
+  of weights and data) "losses", the mean of each ten steps without the factor, in nats;
+- "gradients": for each order and start the norm of the gradient at the second feed-forward matrix of each
+  layer, before any training and without a factor, on 64 sequences.
 
-The record is written anew after each run, so an interrupted benchmark leaves what it has. `--smoke` makes a few
-steps of everything; its numbers mean nothing.
+The record is written anew after each run, so an interrupted benchmark leaves what it has. `--smoke` makes a
+few steps of everything; its numbers mean nothing.
 """
 
 import argparse
@@ -179,8 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             }
             write_record(
                 options.output,
-                "Losses of encoders of twelve layers that learn to reverse twelve tokens, with the norm before "
-                "and after each sublayer, at several learning rates, from four starts.",
+                "Losses of encoders of twelve layers that learn to reverse twelve tokens, with the norm "
+                "before and after each sublayer, at several learning rates, from four starts.",
                 "benchmarks/norm_order.py",
                 {"settings": settings, "runs": runs, "gradients": gradients},
             )
