@@ -126,7 +126,7 @@ def _draw(model: nn.Module, generator: torch.Generator) -> None:
             parameter.copy_(1 + 0.2 * noise if one else 0.3 * noise)
 
 
-def _with_layers(make: Asked, theirs: nn.Module, ids: Tensor) -> Tensor:
+def _with_layers(make: Asked, theirs: Any, ids: Tensor) -> Tensor:
     """Return the logits of the library's model with the reader's layers."""
     weights = theirs.state_dict()
     x = weights["model.embed_tokens.weight"][ids]
@@ -164,7 +164,7 @@ def _rms_norm(x: Tensor, gain: Tensor | float, epsilon: float) -> Tensor:
     return gain * x / torch.sqrt(x.square().mean(dim=-1, keepdim=True) + epsilon)
 
 
-def _llama_logits(model: nn.Module, ids: Tensor, slip: str = "") -> Tensor:
+def _llama_logits(model: Any, ids: Tensor, slip: str = "") -> Tensor:
     """Compute a Llama from its formulas, with one slip or none."""
     c, w = model.config, model.state_dict()
     epsilon = 1e-6 if slip == "epsilon" else c.rms_norm_eps
@@ -310,15 +310,14 @@ def _outcome(right: list[int], found: list[int], line: str) -> str:
     return "another sentence" if len(line.split()) > 1 and line.endswith((".", "!", "?")) else "broken"
 
 
-def _written(model: nn.Module, ids: Tensor) -> tuple[list[int], Tensor]:
+def _written(model: Any, ids: Tensor) -> tuple[list[int], Tensor]:
     """Return the tokens that a model writes greedily, and its first logits."""
-    length, first = ids.shape[1], None
+    length, each = ids.shape[1], []
     with torch.inference_mode():
         for _ in range(TOKENS):
-            logits = model.head(model(ids)[:, -1:])
-            first = logits[0, -1] if first is None else first
-            ids = torch.cat([ids, logits.argmax(dim=-1)], dim=1)
-    return ids[0, length:].tolist(), first
+            each.append(model.head(model(ids)[:, -1:])[0])
+            ids = torch.cat([ids, each[-1].argmax(dim=-1, keepdim=True)], dim=1)
+    return ids[0, length:].tolist(), each[0][-1]
 
 
 # 8.6: GPT-2 ------------------------------------------------------------------------------------------------
@@ -350,7 +349,7 @@ def gpt2_from_the_librarys_tensors(gpt2_logits: object) -> str:
     return f"In four draws the logits are the library's, up to {largest:.0e}."
 
 
-def _logits_of(asked: Asked, theirs: nn.Module, ids: Tensor) -> Tensor:
+def _logits_of(asked: Asked, theirs: Any, ids: Tensor) -> Tensor:
     tensors = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
     found = asked(MappingProxyType(tensors), ids.clone(), theirs.config.n_head)
     wanted = (*ids.shape, theirs.config.vocab_size)
