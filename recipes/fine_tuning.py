@@ -28,7 +28,9 @@ interrupted recipe goes on where it was, and the record is written after each of
   split, and their gain over the probe with its interval; after the passes (for LoRA and random weights only
   after the last) loss and scores on the validation split, with its labels as given and corrected, and on the
   test split, with the calibration error there; the recall of the wrong labels among the 2, 5, 10 and 20
-  percent of messages with the highest losses, in validation and in training; temperatures fitted on validation;
+  percent of messages with the highest losses, in validation and in training; temperatures fitted on
+  validation; for "fine-tuned" the probabilities of the classes for the sentences of a few texts;
+- "texts": these sentences, and the probabilities that the probe gives;
 - "rates": validation scores of the learning rates that were tried, and the one that was chosen;
 - "settings", and "seconds" of processor time.
 
@@ -85,6 +87,29 @@ CONTROLS = {"fine-tuned": 6, "random": 6}  # Passes of one more run, with the fi
 PERCENTS = (2, 5, 10, 20)
 METRICS = {"accuracy": evaluation.accuracy, "macro_f1": evaluation.macro_f1}
 RANK, ALPHA = 8, 16
+TEXTS = (  # The sentences of Merete Falk's message (chapter 01), then relatives of a message of the school.
+    "Dear maintainers of chartling, since I upgraded to version 3.2 on Monday, every legend in my figures "
+    "sits on top of the data.",
+    "Not beside it, not below it: on top of it, like a cat on a keyboard.",
+    "My name is Merete Falk, I count salmon for Nordvik Seafood in Tromsø, and last Tuesday I showed forty "
+    "people a chart of one very large gray rectangle.",
+    "Somebody asked whether the rectangle was the salmon.",
+    "I have moved the legend to eleven different places.",
+    "It comes back.",
+    "With version 3.1 everything was fine, and I was happy.",
+    "My colleague Idris Boakye says that your new function auto_place ignores the size of the figure.",
+    "He is usually right, and smug about it.",
+    "Please fix this before Friday, when I have to present again, this time to the Faroese minister of "
+    "fisheries.",
+    "I love your library.",
+    "I hate your legend.",
+    "three missed calls from the school and now nobody picks up",
+    "three missed calls from the school",
+    "now nobody picks up",
+    "the school",
+    "praise from the school",
+    "three missed calls from my sister",
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +138,7 @@ class Data:
     labels: dict[str, np.ndarray]
     correct: dict[str, np.ndarray]
     probe: np.ndarray  # Its predictions on the test split.
+    of_texts: list[list[float]]  # Its probabilities for `TEXTS`.
     baselines: dict[str, Any]
 
     def wrong(self, split: str) -> np.ndarray:
@@ -159,7 +185,16 @@ def load(sizes: Sizes) -> Data:
         "layer": layer,
         "recall": recalls(losses, labels["validation"] != correct["validation"]),
     }
-    return Data(encoded.remove_columns("text"), tokenizer, labels, correct, predictions["probe"], baselines)
+    of_texts = probe.predict_proba(features.extract(body, tokenizer, TEXTS).numpy()[:, layer])
+    return Data(
+        encoded.remove_columns("text"),
+        tokenizer,
+        labels,
+        correct,
+        predictions["probe"],
+        of_texts.round(3).tolist(),
+        baselines,
+    )
 
 
 def scores_of(labels: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
@@ -209,10 +244,10 @@ def new_model(kind: str, seed: int) -> Classifier:
 
 @torch.inference_mode()
 def logits_of(model: nn.Module, data: Data, split: str) -> Tensor:
-    """Return the logits of a split, in its order."""
+    """Return the logits of a split, or of `TEXTS`, in their order."""
     was_training = model.training
     model.eval()
-    ids = data.encoded[split][:]["input_ids"]
+    ids = data.tokenizer(TEXTS).input_ids if split == "texts" else data.encoded[split][:]["input_ids"]
     logits = torch.empty(len(ids), len(emotions.LABELS))
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     for start in range(0, len(ids), 64):
@@ -359,6 +394,9 @@ def fine_tune(run: Run, data: Data, sizes: Sizes, output: Path) -> dict[str, Any
         split: recalls(evaluation.cross_entropies(logits[split], data.labels[split]), data.wrong(split))
         for split in ("train", "validation")
     }
+    if run.kind == "fine-tuned":
+        of_texts = torch.softmax(logits_of(model, data, "texts").double(), dim=-1)
+        found["of_texts"] = of_texts.numpy().round(3).tolist()
     found["temperatures"] = temperatures(data, logits["validation"], logits["test"])
     found["seconds"] = round(time.process_time() - begin, 1)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -424,6 +462,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     data = load(sizes)
     figures: dict[str, Any] = {
         "baselines": data.baselines,
+        "texts": {"sentences": list(TEXTS), "probe": data.of_texts},
         "rates": [],
         "runs": [],
         "settings": {
