@@ -339,6 +339,8 @@ def trained(run: Run, data: Data, sizes: Sizes, place: str) -> tuple[nn.Module, 
         args=TrainingArguments(
             output_dir=place,
             num_train_epochs=passes,
+            eval_strategy="epoch" if run.kind == "fine-tuned" else "no",  # It draws, as on the page.
+            per_device_eval_batch_size=64,
             per_device_train_batch_size=sizes.batch_size,
             learning_rate=run.learning_rate,
             warmup_steps=round(0.1 * steps + 0.5),
@@ -353,6 +355,7 @@ def trained(run: Run, data: Data, sizes: Sizes, place: str) -> tuple[nn.Module, 
             seed=run.seed,
         ),
         train_dataset=data.encoded["train"],
+        eval_dataset=data.encoded["validation"],
         data_collator=DataCollatorWithPadding(data.tokenizer),
         processing_class=data.tokenizer,
     )
