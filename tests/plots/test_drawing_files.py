@@ -392,3 +392,30 @@ def test_the_tree_of_the_two_legends_is_wordnets():
     ]
     assert " ".join(texts[len(wanted) :][:2]) == book.synsets["legend.n.01"].definition
     assert " ".join(texts[len(wanted) :][2:4]) == book.synsets["caption.n.03"].definition
+
+
+# --- Chapter 05: what is trained, and the correction of a matrix.
+
+
+def test_the_trained_weights_are_counted():
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.from_pretrained(resources.checkpoint("encoder"))
+    with torch.device("meta"):
+        body = AutoModel.from_config(config)
+    width, num_layers = config.hidden_size, config.num_hidden_layers
+    head = (width + 1) * 6
+    corrections = num_layers * 2 * 2 * 8 * width
+    said = texts_of("three_ways_to_train")
+    for number in (f"{head:,}", f"{(sum(p.numel() for p in body.parameters()) + head) / 1e6:.1f} million"):
+        assert number in said
+    assert f"{corrections + head:,}" in said
+    assert said.count("layer 1") == 3 and f"layer {num_layers}" in said
+    assert {f"A: 8 × {width}", f"B: {width} × 8", f"{width} × {width}"} <= set(
+        texts_of("low_rank_correction")
+    )
+
+
+def test_the_steps_of_training_have_five_numbers_in_their_order():
+    said = texts_of("one_training_step")
+    assert [text for text in said if text.isdigit()] == list("12345")
