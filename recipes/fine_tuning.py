@@ -10,11 +10,11 @@ in what is trained:
 - "random": the same body, whose weights are drawn at random, and a new head;
 - "LoRA": the encoder is frozen; corrections of rank 8 to its queries and values, and a new head.
 
-The learning rate of "fine-tuned" is that of the chapter. For the two others it is one of two or three: that with
-the best mean of accuracy and macro F1 on the validation split after three passes, with seed 0. The seeds 0, 1000,
-2000 and 3000 are those of the book at BOOK_SEED 0 to 3, so the runs "fine-tuned" are those of the page. No
-model is chosen among the passes: what is scored is the last one. Each run is compared with the probe of
-chapter 04, on the same test messages (paired bootstrap, 95%).
+The learning rate of "fine-tuned" is that of the chapter. For the two others it is one of two or three: the one
+with the best mean of accuracy and macro F1 on the validation split after three passes, with seed 0. The seeds
+0, 1000, 2000 and 3000 are those of the book at BOOK_SEED 0 to 3, so the runs "fine-tuned" are those of the
+page. No model is chosen among the passes: what is scored is the last one. Each run is compared with the probe
+of chapter 04, on the same test messages (paired bootstrap, 95%).
 
 The labels that are wrong on purpose (`chapters_src/data/emotions.md`) stay wrong in training. The validation
 split is scored with its labels as given, and once more with the true labels of its twenty wrong ones.
@@ -28,8 +28,8 @@ interrupted recipe goes on where it was, and the record is written after each of
   split, and their gain over the probe with its interval; after the passes (for LoRA and random weights only
   after the last) loss and scores on the validation split, with its labels as given and corrected, and on the
   test split, with the calibration error there; the recall of the wrong labels among the 2, 5, 10 and 20
-  percent of messages with the highest losses, in validation and in training; temperatures fitted on
-  validation; for "fine-tuned" the probabilities of the classes for the sentences of a few texts;
+  percent of messages with the highest losses, in validation and (of "fine-tuned") in training; temperatures
+  fitted on validation; for "fine-tuned" the probabilities of the classes for the sentences of a few texts;
 - "texts": these sentences, and the probabilities that the probe gives;
 - "rates": validation scores of the learning rates that were tried, and the one that was chosen;
 - "settings", and "seconds" of processor time.
@@ -375,7 +375,8 @@ def fine_tune(run: Run, data: Data, sizes: Sizes, output: Path) -> dict[str, Any
     begin = time.process_time()
     with tempfile.TemporaryDirectory() as place:
         model, after_passes = trained(run, data, sizes, place)
-    logits = {split: logits_of(model, data, split) for split in ("train", "validation", "test")}
+    splits = ("validation", "test", *["train"] * (run.kind == "fine-tuned"))
+    logits = {split: logits_of(model, data, split) for split in splits}
     predictions = logits["test"].argmax(-1).numpy()
     found: dict[str, Any] = asdict(run) | scores_of(data.labels["test"], predictions)
     found["gain"] = {
@@ -395,7 +396,7 @@ def fine_tune(run: Run, data: Data, sizes: Sizes, output: Path) -> dict[str, Any
     found["after_passes"] = after_passes
     found["recall"] = {
         split: recalls(evaluation.cross_entropies(logits[split], data.labels[split]), data.wrong(split))
-        for split in ("train", "validation")
+        for split in set(splits) - {"test"}
     }
     if run.kind == "fine-tuned":
         of_texts = torch.softmax(logits_of(model, data, "texts").double(), dim=-1)
