@@ -10,7 +10,7 @@ in what is trained:
 - "random": the same body, whose weights are drawn at random, and a new head;
 - "LoRA": the encoder is frozen; corrections of rank 8 to its queries and values, and a new head.
 
-The learning rate of "fine-tuned" is that of the chapter. For the two others it is one of two or three: the one
+The learning rate of "fine-tuned" is that of the chapter. For the others it is one of two or three: the one
 with the best mean of accuracy and macro F1 on the validation split after three passes, with seed 0. The seeds
 0, 1000, 2000 and 3000 are those of the book at BOOK_SEED 0 to 3, so the runs "fine-tuned" are those of the
 page. No model is chosen among the passes: what is scored is the last one. Each run is compared with the probe
