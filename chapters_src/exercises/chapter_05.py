@@ -201,14 +201,15 @@ def plausible_errors(
     if is_missing(planted):
         raise Missing("`planted`")
     own_rows, own_labels = _as_planted(planted, logits, correct, second)
-    hidden = PLANTED - _in_tenth(logits, _changed(correct, own_rows, own_labels), own_rows)
-    by_chance = _hidden_by_chance(logits, correct)
-    says = f"{hidden} of your {PLANTED} hide below the highest tenth; of random ones {by_chance:.1f} do"
-    if hidden <= by_chance:
-        raise Wrong(f"{says}. Which messages would a tired reader get wrong?")
     losses = cross_entropies(logits, _changed(correct, own_rows, own_labels))
-    deepest = int(own_rows[losses[own_rows].argmin()])
-    return f"{says}. The best hidden one is in row {deepest}."
+    highest = np.argsort(-losses, kind="stable")[: len(losses) // 10]
+    hidden = sorted(set(own_rows.tolist()) - set(highest.tolist()))
+    which = f" (rows {', '.join(map(str, hidden))})" if hidden else ""
+    by_chance = _hidden_by_chance(logits, correct)
+    return (
+        f"{len(hidden)} of your {PLANTED} hide below the highest tenth{which}; of random errors "
+        f"{by_chance:.1f} would."
+    )
 
 
 def _as_planted(

@@ -177,10 +177,12 @@ def errors() -> Planted:
             "can be read that way": (right, dict([*list(hidden.items())[:19], *list(second.items())[:1]])),
             "no such row": (right, dict([*list(hidden.items())[:19], (900, 1)])),
             "own answers": (right, {row: int(guesses[row]) for row in peeked}),
-            "would a tired reader": (right, far),
         },
         {"logits": logits, "given": given, "correct": correct, "second": second},
-        also_right=((float(right), {np.int64(row): np.int64(label) for row, label in hidden.items()}),),
+        also_right=(
+            (right, far),
+            (float(right), {np.int64(row): np.int64(label) for row, label in hidden.items()}),
+        ),
         secrets=(f"is {right} ",),
     )
 
