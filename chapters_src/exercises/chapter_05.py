@@ -43,7 +43,7 @@ def gradient_in_parts(accumulate: object) -> str:
 
     def gradient(weigh: Callable[[int], float], of: Sequence = parts) -> torch.Tensor:
         losses = [weigh(len(y)) * F.cross_entropy(model(x), y, reduction="sum") for x, y in of]
-        return torch.autograd.grad(sum(losses), model.weight)[0]
+        return torch.autograd.grad(torch.stack(losses).sum(), model.weight)[0]
 
     before = model.weight.detach().clone()
     whole = gradient(lambda size: 1 / sum(SIZES))

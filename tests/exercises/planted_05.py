@@ -261,6 +261,7 @@ def own() -> Planted:
     (right / "README.md").write_text(card, encoding="utf-8")
     model.config.id2label = {0: "LABEL_0", 1: "LABEL_1"}
     unnamed = written("unnamed", card)
+    model.config.id2label = {0: "a", 1: "b"}
     empty = place / "empty"
     empty.mkdir()
 
