@@ -192,7 +192,7 @@ def load(sizes: Sizes) -> Data:
         labels,
         correct,
         predictions["probe"],
-        of_texts.round(3).tolist(),
+        of_texts.astype(float).round(3).tolist(),
         baselines,
     )
 
