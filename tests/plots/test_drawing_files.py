@@ -453,3 +453,30 @@ def test_four_heads_share_the_width_and_write_all_of_it():
     assert shapes.count("(T, 4)") == 2 * 4, "value and output of each head"
     assert shapes.count("(4, 16)") == 4 and shapes.count("(T, 16)") == 1 + 4 + 1
     assert texts_of("heads_add_up").count("+") == 3
+
+
+# --- Chapter 05: what is trained, and the correction of a matrix.
+
+
+def test_the_trained_weights_are_counted():
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.from_pretrained(resources.checkpoint("encoder"))
+    with torch.device("meta"):
+        body = AutoModel.from_config(config)
+    width, num_layers = config.hidden_size, config.num_hidden_layers
+    head = (width + 1) * 6
+    corrections = num_layers * 2 * 2 * 8 * width
+    said = texts_of("three_ways_to_train")
+    for number in (f"{head:,}", f"{(sum(p.numel() for p in body.parameters()) + head) / 1e6:.1f} million"):
+        assert number in said
+    assert f"{corrections + head:,}" in said
+    assert said.count("layer 1") == 3 and f"layer {num_layers}" in said
+    assert {f"A: 8 × {width}", f"B: {width} × 8", f"{width} × {width}"} <= set(
+        texts_of("low_rank_correction")
+    )
+
+
+def test_the_steps_of_training_have_five_numbers_in_their_order():
+    said = texts_of("one_training_step")
+    assert [text for text in said if text.isdigit()] == list("12345")
