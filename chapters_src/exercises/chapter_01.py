@@ -1,6 +1,7 @@
 """Checks of the exercises of chapter 01, a tour of tasks."""
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -213,7 +214,7 @@ def a_message_of_your_own(
         raise Wrong("`my_answers` has to be a dictionary of at least three questions and answers.")
     text = " ".join(my_message.split())
     for words in (*my_names, *my_answers.values()):
-        if not isinstance(words, str) or not words.strip() or words not in text:
+        if not isinstance(words, str) or not words.strip() or not _stands(words, text):
             raise Wrong(f"{show(words)} does not stand in your message, word for word.")
     for question in my_answers:
         if not question.strip().endswith("?"):
@@ -232,3 +233,8 @@ def a_message_of_your_own(
         f"The tagger marked {len(marked & {*my_names})} of your {len(my_names)} names. Right, of "
         f"{len(my_answers)}: {counted}. So few questions show how it works, not which is better."
     )
+
+
+def _stands(words: str, text: str) -> bool:
+    """Tell whether the words stand in the text, and not only as a part of longer ones."""
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None

@@ -108,8 +108,8 @@ def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
             f"by side, each with an arrow from the body. {told}."
         ),
         caption=(
-            "One kind of body under every task, with a small update for each; only the head differs "
-            "altogether. A head reads one hidden state or all of them."
+            "One kind of body under every task, with a small update for each but the search; only "
+            "the head differs altogether. A head reads one hidden state or all of them."
         ),
         width=_WIDTH,
     )

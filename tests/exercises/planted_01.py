@@ -161,6 +161,7 @@ def own_message() -> Planted:
             "three names": (message, names[:2], answers),
             "three questions": (message, names, {"Who writes?": "Tove Ahlgren"}),
             "does not stand in your message": (message, [*names, "Merete"], answers),
+            "'Tov' does not stand": (message, [*names[1:], "Tov"], answers),
             "'eight' does not stand": (message, names, answers | {"How many passengers laughed?": "eight"}),
             "question mark": (message, names, answers | {"Who is it": "Bo Ek"}),
         },
