@@ -4,7 +4,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -150,7 +150,8 @@ def agree_less_than_kernel(
     agrees = _agreement(a, b, words)
     below = sum(agrees[w] < agrees["kernel"] for w in alike)
     others = [w for w in words if w != "kernel"]
-    _compare_correlation(a, b, words, agrees["kernel"], correlation)
+    if abs(correlation - agrees["kernel"]) > 0.006:
+        _explain_correlation(a, b, words, sorted(rarer), correlation)
     if found == (below, len(alike)):
         return "In these two libraries *kernel* keeps different company."
     if found[1] == len(others):
@@ -166,18 +167,24 @@ def agree_less_than_kernel(
     raise Wrong(f"The second number is right. {show(found[0])} is not how many agree less.")
 
 
-def _compare_correlation(
-    one: WordVectors, other: WordVectors, words: Sequence[str], wanted: float, correlation: float
-) -> None:
-    """Compare the agreement of *kernel*, to two decimals, and name what is wrong in another one."""
-    if abs(correlation - wanted) < 0.006:
-        return
-    x, y = (
-        table.unit[[table.index[word] for word in words]] @ table.unit[table.index["kernel"]]
-        for table in (one, other)
-    )
-    if abs(correlation - np.corrcoef(x, y)[0, 1]) < 0.006:
+def _explain_correlation(
+    one: WordVectors, other: WordVectors, words: Sequence[str], shared: Sequence[str], correlation: float
+) -> NoReturn:
+    """Name what is wrong in an agreement of *kernel*: its own cosine, or rows with the rare words of both."""
+    rows = {}
+    for name, columns in {"kernel in": words, "rare in": shared}.items():
+        rows[name] = [
+            table.unit[[table.index[word] for word in columns]] @ table.unit[table.index["kernel"]]
+            for table in (one, other)
+        ]
+    if abs(correlation - np.corrcoef(*rows["kernel in"])[0, 1]) < 0.006:
         raise Wrong("The correlation of *kernel* counts its cosine with itself, which is 1 in both tables.")
+    apart = np.array([word != "kernel" for word in shared])
+    with_rare = (np.corrcoef(*(row[keep] for row in rows["rare in"]))[0, 1] for keep in (apart, ...))
+    if any(abs(correlation - each) < 0.006 for each in with_rare):
+        raise Wrong(
+            "Those rows hold rare words, too. Take the cosines only with words that both use twenty times."
+        )
     raise Wrong(f"{show(correlation)} is not the correlation of the two rows of *kernel*.")
 
 
