@@ -33,6 +33,8 @@ def where_two_trees_part(last_shared: Any) -> str:
     book = wordnet.load()
     plant, diagram = (book.chains(name)[0] for name in ("tree.n.01", "tree.n.02"))
     expected = [a for a, b in zip(plant, diagram, strict=False) if a == b][-1]
+    if isinstance(last_shared, wordnet.Synset):
+        raise Wrong("That is a synset itself. Give its name, with its letter and number.")
     if not isinstance(last_shared, str):
         raise Wrong(f"Wanted the name of a synset, such as 'whole.n.02', not {show(last_shared)}.")
     if last_shared == expected:
@@ -183,7 +185,7 @@ def _explain_correlation(
     with_rare = (np.corrcoef(*(row[keep] for row in rows["rare in"]))[0, 1] for keep in (apart, ...))
     if any(abs(correlation - each) < 0.006 for each in with_rare):
         raise Wrong(
-            "Those rows hold rare words, too. Take the cosines only with words that both use twenty times."
+            "Those rows hold rare words, too. Only words that both use at least twenty times are columns."
         )
     raise Wrong(f"{show(correlation)} is not the correlation of the two rows of *kernel*.")
 

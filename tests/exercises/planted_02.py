@@ -34,6 +34,7 @@ def trees() -> Planted:
             "its word": ("entity",),
             "not the name of a synset": ("tree.n.99",),
             "above neither": (book.of("motel")[0].name,),
+            "a synset itself": (book.synsets["entity.n.01"],),
             "Wanted the name": (3,),
         },
         secrets=("entity", "entity.n.01"),
