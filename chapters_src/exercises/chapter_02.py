@@ -4,7 +4,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -33,6 +33,8 @@ def where_two_trees_part(last_shared: Any) -> str:
     book = wordnet.load()
     plant, diagram = (book.chains(name)[0] for name in ("tree.n.01", "tree.n.02"))
     expected = [a for a, b in zip(plant, diagram, strict=False) if a == b][-1]
+    if isinstance(last_shared, wordnet.Synset):
+        raise Wrong("That is a synset itself. Give its name, with its letter and number.")
     if not isinstance(last_shared, str):
         raise Wrong(f"Wanted the name of a synset, such as 'whole.n.02', not {show(last_shared)}.")
     if last_shared == expected:
@@ -150,7 +152,8 @@ def agree_less_than_kernel(
     agrees = _agreement(a, b, words)
     below = sum(agrees[w] < agrees["kernel"] for w in alike)
     others = [w for w in words if w != "kernel"]
-    _compare_correlation(a, b, words, agrees["kernel"], correlation)
+    if abs(correlation - agrees["kernel"]) > 0.006:
+        _explain_correlation(a, b, words, sorted(rarer), correlation)
     if found == (below, len(alike)):
         return "In these two libraries *kernel* keeps different company."
     if found[1] == len(others):
@@ -166,18 +169,24 @@ def agree_less_than_kernel(
     raise Wrong(f"The second number is right. {show(found[0])} is not how many agree less.")
 
 
-def _compare_correlation(
-    one: WordVectors, other: WordVectors, words: Sequence[str], wanted: float, correlation: float
-) -> None:
-    """Compare the agreement of *kernel*, to two decimals, and name what is wrong in another one."""
-    if abs(correlation - wanted) < 0.006:
-        return
-    x, y = (
-        table.unit[[table.index[word] for word in words]] @ table.unit[table.index["kernel"]]
-        for table in (one, other)
-    )
-    if abs(correlation - np.corrcoef(x, y)[0, 1]) < 0.006:
+def _explain_correlation(
+    one: WordVectors, other: WordVectors, words: Sequence[str], shared: Sequence[str], correlation: float
+) -> NoReturn:
+    """Name what is wrong in an agreement of *kernel*: its own cosine, or rows with the rare words of both."""
+    rows = {}
+    for name, columns in {"kernel in": words, "rare in": shared}.items():
+        rows[name] = [
+            table.unit[[table.index[word] for word in columns]] @ table.unit[table.index["kernel"]]
+            for table in (one, other)
+        ]
+    if abs(correlation - np.corrcoef(*rows["kernel in"])[0, 1]) < 0.006:
         raise Wrong("The correlation of *kernel* counts its cosine with itself, which is 1 in both tables.")
+    apart = np.array([word != "kernel" for word in shared])
+    with_rare = (np.corrcoef(*(row[keep] for row in rows["rare in"]))[0, 1] for keep in (apart, ...))
+    if any(abs(correlation - each) < 0.006 for each in with_rare):
+        raise Wrong(
+            "Those rows hold rare words, too. Only words that both use at least twenty times are columns."
+        )
     raise Wrong(f"{show(correlation)} is not the correlation of the two rows of *kernel*.")
 
 

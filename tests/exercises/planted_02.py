@@ -34,6 +34,7 @@ def trees() -> Planted:
             "its word": ("entity",),
             "not the name of a synset": ("tree.n.99",),
             "above neither": (book.of("motel")[0].name,),
+            "a synset itself": (book.synsets["entity.n.01"],),
             "Wanted the name": (3,),
         },
         secrets=("entity", "entity.n.01"),
@@ -108,7 +109,12 @@ def kernel() -> Planted:
     matrix[[0, 3, 5, 20]] = draw.normal(size=(4, 6))
     tables[1] = WordVectors(words, matrix)
     counts = {word: 25 if i < 15 else 400 for i, word in enumerate(words)}
-    spaces = {"sklearn": (tables[0], counts), "torch": (tables[1], dict(counts))}
+    everything = [*words, *(f"rare{i}" for i in range(20))]
+    full = [
+        WordVectors(everything, np.concatenate([table.matrix, draw.normal(size=(20, 6))])) for table in tables
+    ]
+    spaces = {"sklearn": (full[0], counts | dict.fromkeys(everything[40:], 30))}
+    spaces["torch"] = full[1], counts | dict.fromkeys(everything[40:], 7)
     less = sum(agreement(tables, words, i) < agreement(tables, words, 0) for i in range(1, 15))
     everywhere = sum(agreement(tables, words, i) < agreement(tables, words, 0) for i in range(1, 40))
     own = agreement(tables, words, 0)
@@ -122,6 +128,7 @@ def kernel() -> Planted:
             "agree *more*": (14 - less, 14, own),
             "not how many agree less": (less + 2, 14, own),
             "its cosine with itself": (less, 14, with_itself),
+            "hold rare words": (less, 14, agreement(full, everything, 0)),
             "not the correlation": (less, 14, own - 0.3),
         },
         {"spaces": spaces},
