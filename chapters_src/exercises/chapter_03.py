@@ -31,7 +31,7 @@ TYPED = (
 MARKS = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<unused0>", "<start_of_turn>", "<end_of_turn>")
 ORDINARY = (
     *("a plain line", "I count salmon.", "1 < 2 and 3 > 2", "end_of_turn", "<end of turn>", "two  spaces"),
-    *("", " ", "Tromsø", "猫", "It comes back.", "2026"),
+    *("", " ", "Tromsø", "猫", "It comes back.", "2026", "write <name> here"),
 )
 TOY = {c: i for i, c in enumerate(["a", "b", "g", "i", "n", "r", "s", "t"])}
 TOY |= {piece: 8 + i for i, piece in enumerate(["in", "ain", "rain", "train", "ing", "training"])}
@@ -246,6 +246,8 @@ def add_a_piece(my_tokenizer: Any, my_model: Any, *, pretrained: Any, encoder: A
         )
     if len(found) != len(old) - len(before) + 1 or new_id not in found:
         raise Wrong(f"{MENTION!r} has {len(found)} tokens, with [CLS] and [SEP]; it had {len(old)}.")
+    if new_id in my_tokenizer.all_special_ids:
+        raise Wrong(f"{NEW!r} is a special token now: a decoder that skips those leaves the word out.")
     if is_missing(my_model):
         raise Missing("`my_model`")
     if not hasattr(my_model, "get_input_embeddings"):
@@ -308,6 +310,8 @@ def tokenizer_of_your_own(
     for name, expected in measured.items():
         _check_factor(name, as_number(factors.get(name), f"factors[{name!r}]"), expected)
     as_it_is, without_space = measured.values()
+    if as_it_is <= 1:
+        return "Every text comes back, but a token of yours holds no more than one of `bpe`."
     if as_it_is - 1 > 2 * (without_space - 1):
         return "Most of its lead is in the white space."
     return "It is loaded like any other, and every text comes back."
@@ -318,8 +322,11 @@ def _loaded(folder: Path, bpe: BytePairTokenizer) -> Callable[[str], list[int]]:
     from transformers import AutoTokenizer  # Here, because other checks do not need it.
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    if len(tokenizer) != len(bpe):
-        raise Wrong(f"Yours has {len(tokenizer):,} pieces and `bpe` {len(bpe):,}: the larger would win.")
+    sizes = f"Yours has {len(tokenizer):,} pieces and `bpe` {len(bpe):,}"
+    if len(tokenizer) > len(bpe):
+        raise Wrong(f"{sizes}: the larger has an advantage.")
+    if len(tokenizer) < len(bpe):
+        raise Wrong(f"{sizes}. If you asked for as many, your training texts have no pairs left to merge.")
 
     def encode(text: str) -> list[int]:
         return tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -327,7 +334,9 @@ def _loaded(folder: Path, bpe: BytePairTokenizer) -> Callable[[str], list[int]]:
     generator = random.Random(0)
     for _ in range(200):
         text = "".join(generator.choices(ALPHABET, k=generator.randint(1, 30)))
-        if (read := tokenizer.decode(encode(text))) != text:
+        if (read := tokenizer.decode(encode(text))) == f" {text}":
+            raise Wrong(f"Your tokenizer makes {show(read)} of {show(text)}: a space too many in front.")
+        if read != text:
             raise Wrong(f"The tokenizer in `my_folder` makes {show(read)} of {show(text)}. Is it byte-level?")
     return encode
 

@@ -115,6 +115,10 @@ def typed_text() -> Planted:
                 return ids
         return encode(text)
 
+    def wary_of_tags(text):
+        parts = text if re.search("<[a-z]+>", text) else [text]
+        return [token_id for part in parts for token_id in encode(part)]
+
     def by_option(text):
         gemma.encode_special_tokens = True
         ids = plain(text)
@@ -129,6 +133,7 @@ def typed_text() -> Planted:
             "loses something that was typed": (without_marks,),
             "changes what was typed": (lambda text: encode(text.replace("_", "__")),),
             "and in training this text was": (lambda text: [i for letter in text for i in encode(letter)],),
+            "('write <name> here') is safe": (wary_of_tags,),
             "not those of the training": (elsewhere,),
             "begins with <bos>": (
                 lambda text: encode(text) if "<" in text else [2, *encode(text)],
@@ -236,7 +241,8 @@ def new_piece() -> Planted:
         made.add_tokens(list(added))
         return made
 
-    pretrained = tokenizer()
+    pretrained, as_special = tokenizer(), tokenizer()
+    as_special.add_special_tokens({"additional_special_tokens": ["auto_place"]})
     before = pretrained("auto_place", add_special_tokens=False)["input_ids"]
 
     grown = len(vocabulary) + 1
@@ -270,6 +276,7 @@ def new_piece() -> Planted:
                 tokenizer("two more", "auto_place"),
                 model(mean, size=len(vocabulary) + 2),
             ),
+            "is a special token now": (as_special, model(mean)),
             "own tokenizer was changed": (pretrained, model(mean)),
             "own model was changed": (mine, encoder),
             "has to be a tokenizer": ("auto_place", model(mean)),
@@ -286,10 +293,10 @@ def own_texts() -> Planted:
     training, held_out = sources[4:], [*sources[:4], PROSE[-1] * 10]
     trained = BytePairTokenizer.train(training, vocab_size=SIZE, special_tokens=(END,))
 
-    def saved(tokenizer, byte_level=True):
+    def saved(tokenizer, byte_level=True, space_in_front=False):
         if byte_level:
             made = Tokenizer(models.BPE(tokenizer.vocabulary, tokenizer.merges))
-            made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=space_in_front)
             made.decoder = decoders.ByteLevel()
         else:
             made = Tokenizer(models.WordPiece(tokenizer.vocabulary, unk_token="[UNK]"))
@@ -305,12 +312,17 @@ def own_texts() -> Planted:
     squeezed = [" ".join(text.split()) for text in held_out]
     factors = {"as it is": factor(held_out), "squeezed": factor(squeezed)}
     changed = partial(dict, factors)
+    of_prose = {"as it is": factor(PROSE), "squeezed": factor([" ".join(text.split()) for text in PROSE])}
+    assert of_prose["as it is"] < 1  # no lead that could be in the white space
     larger = saved(BytePairTokenizer.train(training, vocab_size=SIZE + 50))
+    smaller = saved(BytePairTokenizer.train(training, vocab_size=SIZE - 50))
     wordpiece = saved(WordPieceTokenizer.train(training, vocab_size=SIZE), byte_level=False)
     return Planted(
         (folder, training, held_out, factors),
         {
-            "the larger would win": (larger, training, held_out, factors),
+            "the larger has an advantage": (larger, training, held_out, factors),
+            "have no pairs left": (smaller, training, held_out, factors),
+            "a space too many in front": (saved(trained, space_in_front=True), training, held_out, factors),
             "Is it byte-level?": (wordpiece, training, held_out, factors),
             "in the training too": (folder, training, [*held_out, training[0]], factors),
             "bytes. Measure on": (folder, training, held_out[:1], factors),
@@ -324,6 +336,7 @@ def own_texts() -> Planted:
         {"bpe": bpe},
         also_right=(
             (str(folder), training, held_out, {name: round(value, 1) for name, value in factors.items()}),
+            (folder, training, PROSE, of_prose),
         ),
         secrets=tuple(f"{value:.2f}" for value in factors.values()),
     )
