@@ -47,13 +47,18 @@ def parts() -> Planted:
         with torch.no_grad():
             model.weight -= 0.1 * model.weight.grad
 
-    def at_once(model, parts):
-        inputs, labels = (torch.cat(each) for each in zip(*parts, strict=True))
-        F.cross_entropy(model(inputs), labels).backward()
+    def zeroed_before(model, parts):
+        model.zero_grad()
+        right(model, parts)
+
+    def added_first(model, parts):
+        losses = [F.cross_entropy(model(x), y, reduction="sum") for x, y in parts]
+        (sum(losses) / sum(SIZES)).backward()
 
     return Planted(
         (right,),
         {
+            "all parts were in memory": (added_first,),
             "each part counts the same": (weighed(lambda size: 1 / (3 * size)),),
             "are added up": (weighed(lambda size: 1 / size),),
             "16 times as long": (weighed(lambda size: 1),),
@@ -64,7 +69,7 @@ def parts() -> Planted:
             "another direction": (weighed(lambda size: size),),
             "Wanted a function": (0.6,),
         },
-        also_right=((at_once,),),
+        also_right=((zeroed_before,),),
         secrets=("sum(len", "reduction"),
     )
 
@@ -176,6 +181,7 @@ def errors() -> Planted:
             "is the right label": (right, hidden | {int(soft[40]): int(correct[soft[40]])}),
             "can be read that way": (right, dict([*list(hidden.items())[:19], *list(second.items())[:1]])),
             "no such row": (right, dict([*list(hidden.items())[:19], (900, 1)])),
+            "write both as numbers": (right, dict.fromkeys(range(20), "fear")),
             "own answers": (right, {row: int(guesses[row]) for row in peeked}),
         },
         {"logits": logits, "given": given, "correct": correct, "second": second},
