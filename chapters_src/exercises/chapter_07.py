@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from chapters_src.exercises.checking import (
     Asked,
@@ -241,6 +242,12 @@ def softmax_in_blocks(attend_in_blocks: object) -> str:
                 raise Wrong(
                     f"{start} some outputs are NaN, for a mask with {what}. What is ∞ - ∞, and 0 / 0?"
                 )
+            late = mask.any(dim=-1) & ~mask[:, :block].any(dim=-1)  # their first block is hidden
+            if late.any() and (found[..., late, :] == 0).all():
+                raise Wrong(
+                    f"{start} a query whose first block is hidden gets zeros, although it may attend to "
+                    "later keys. Did a NaN become a zero? What is ∞ - ∞?"
+                )
             if whole_is_right:
                 raise Wrong(
                     f"{start} the outputs differ, and with one block for all keys they are right. Are the "
@@ -253,7 +260,31 @@ def softmax_in_blocks(attend_in_blocks: object) -> str:
         raise Wrong(
             "With queries a thousand times as long, some outputs are not finite: an exponential overflows."
         )
+    if not torch.allclose(large, _attend(1000 * query, key, value, masks[0]), atol=0.01):
+        raise Wrong(
+            "With queries a thousand times as long, the outputs differ from attention with the whole table. "
+            "Where all scores of a query are far below zero, what do its exponentials become?"
+        )
+    with _Widest() as noted:
+        _tensor(asked, tuple(value.shape), query.clone(), key.clone(), value.clone(), masks[0], 5)
+    if noted.whole:
+        raise Wrong(
+            "The outputs are right, but with blocks of 5 your function still computes a table of 24 times 24 "
+            "scores. Nothing wider than a block may be held."
+        )
     return "Twenty masks, four sizes of a block, and large scores: the same as with the whole table."
+
+
+class _Widest(TorchFunctionMode):
+    """Note whether a function of PyTorch returns scores or weights for all keys at once."""
+
+    whole = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, Tensor) and result.is_floating_point() and result.shape == (2, 3, 24, 24):
+            self.whole = True
+        return result
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:

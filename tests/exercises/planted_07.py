@@ -197,6 +197,15 @@ def blocks() -> Planted:
     def without_root(query, key, value, mask, block):
         return attend(query * key.shape[-1] ** 0.5, key, value, mask)
 
+    def whole_table(query, key, value, mask, block):
+        return attend(query, key, value, mask)
+
+    def zero_for_nan(query, key, value, mask, block):
+        return from_infinity(query, key, value, mask, block).nan_to_num()
+
+    def from_zero(query, key, value, mask, block):
+        return in_blocks(query, key, value, mask, block, torch.zeros(*query.shape[:-1], 1))
+
     def fused(query, key, value, mask, block):
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
@@ -204,12 +213,15 @@ def blocks() -> Planted:
         (right,),
         {
             "some outputs are NaN": (from_infinity,),
+            "Did a NaN become a zero": (zero_for_nan,),
+            "far below zero": (from_zero,),
+            "still computes a table": (whole_table,),
             "Are the old sums corrected": (not_corrected,),
             "an exponential overflows": (without_maximum,),
             "differ from attention with the whole table": (without_root,),
             "wanted a tensor of shape": (lambda query, key, value, mask, block: query[0],),
         },
-        also_right=((lambda query, key, value, mask, block: attend(query, key, value, mask),), (fused,)),
+        also_right=((fused,),),
         secrets=("finfo", "exp", "clamp"),
     )
 
