@@ -265,7 +265,7 @@ def what_a_cache_saves(times_without_cache: object) -> str:
         raise Wrong("Writing without a cache takes more, not less.")
     if not 16 <= found <= 17:
         raise Wrong(f"{show(found)} times is too {'many' if found > 17 else 'few'}.")
-    return "On long texts the attention proper adds to it."
+    return "On long texts the scores and averages of attention add to it."
 
 
 # 8.5: sabotage ---------------------------------------------------------------------------------------------
