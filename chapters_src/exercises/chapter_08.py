@@ -265,7 +265,7 @@ def what_a_cache_saves(times_without_cache: object) -> str:
         raise Wrong("Writing without a cache takes more, not less.")
     if not 16 <= found <= 17:
         raise Wrong(f"{show(found)} times is too {'many' if found > 17 else 'few'}.")
-    return "On long texts the attention proper adds to it."
+    return "On long texts the scores and averages of attention add to it."
 
 
 # 8.5: sabotage ---------------------------------------------------------------------------------------------
@@ -294,18 +294,20 @@ def sabotage_and_bet(sabotage: object, bet: object, *, model: nn.Module, ids: Te
         raise Wrong(
             "Your change changes nothing here: the next token's logits are the same to the last digit."
         )
-    line = tokenizer.decode(found).split("\n")[0].strip()
-    outcome = _outcome(right, found, line)
+    before, line = (tokenizer.decode(tokens).split("\n")[0].strip() for tokens in (right, found))
+    outcome = _outcome(before, line)
     first = next((i for i in range(TOKENS) if right[i] != found[i]), None)
-    said = "It writes the same tokens" if first is None else f"From token {first + 1} on it writes otherwise"
+    said = (
+        "It writes the same line" if outcome == "same" else f"From token {first + 1} on it writes otherwise"
+    )
     said += f": {show(line)}, and a logit of the first has moved by {(logits - moved).abs().max():.2g}"
     if outcome != bet:
         raise Wrong(f"{said}. That counts as {outcome!r}.")
     return f"{said}. You bet on that."
 
 
-def _outcome(right: list[int], found: list[int], line: str) -> str:
-    if found == right:
+def _outcome(before: str, line: str) -> str:
+    if line == before:
         return "same"
     return "another sentence" if len(line.split()) > 1 and line.endswith((".", "!", "?")) else "broken"
 

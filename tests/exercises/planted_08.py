@@ -90,6 +90,11 @@ def llama() -> Planted:
 
         made.attention.__class__ = Tiled
 
+    def unscaled(made, c):
+        made.attention.query.register_forward_hook(
+            lambda module, inputs, query: query * math.sqrt(c.head_dim)
+        )
+
     def normalized(made, c):
         plain = norm(c.head_dim)
         made.attention.query_norm = made.attention.key_norm = plain.requires_grad_(False)
@@ -127,6 +132,7 @@ def llama() -> Planted:
             "with the base 10,000": (with_change(lambda made, c: setattr(made.attention, "base", 10_000)),),
             "the epsilon 1e-6": (with_change(epsilon),),
             "normalizes its queries": (with_change(normalized),),
+            "are not divided": (with_change(unscaled),),
             "has attention.query_norm.gain, and Llama has not": (all_norms,),
             "has no feed_forward.up.weight": (without,),
             "earlier tokens see later ones": (with_change(sees_all),),
@@ -224,6 +230,11 @@ def bets() -> Planted:
 
     tokenizer = SimpleNamespace(decode=lambda ids: " ".join(WORDS[i] for i in ids).replace(" \n ", "\n"))
     given = {"model": model, "ids": ids, "tokenizer": tokenizer}
+
+    def next_line(model):  # The line stays; what comes after it does not.
+        model.table.data *= 1.5
+        model.table.data[6] = 2 * F.one_hot(torch.tensor(9), len(WORDS))
+
     other, broken = write(1, 2, 3, 5), write(9, 9, 9, 9, 9)
     return Planted(
         (other, "another sentence"),
@@ -237,7 +248,7 @@ def bets() -> Planted:
             "has to be one of": (other, "another"),
         },
         given,
-        also_right=((scale, "same"), (broken, "broken")),
+        also_right=((scale, "same"), (next_line, "same"), (broken, "broken")),
         secrets=("1e12", "1e+12", "1000000"),
     )
 
