@@ -3,8 +3,9 @@
 import numpy as np
 import torch
 from planted import Planted, defined
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from chapters_src.exercises.chapter_04 import _both_orders
+from chapters_src.exercises.chapter_04 import FEAR, _both_orders, _head
 
 
 def planted() -> dict[str, Planted]:
@@ -29,6 +30,10 @@ def saved() -> Planted:
             size: share(positions(lengths, size), positions(sorted(lengths), size)) for size in (8, 64, 512)
         }
 
+    longest_first = {
+        size: 1 - positions(sorted(lengths, reverse=True), size) / positions(lengths, size)
+        for size in (8, 64, 512)
+    }
     return Planted(
         (right,),
         {
@@ -40,7 +45,7 @@ def saved() -> Planted:
             "the keys 8, 64 and 512": ({8: 0.1},),
         },
         {"lengths": lengths},
-        also_right=((each(lambda a, b: round(1 - b / a, 2)),),),
+        also_right=((each(lambda a, b: round(1 - b / a, 2)),), (longest_first,)),
         secrets=tuple(f"{value:.3f}" for value in right.values()),
     )
 
@@ -57,6 +62,12 @@ def maximum() -> Planted:
     def minus_a_little(states, mask):
         return states.masked_fill(mask[..., None] == 0, -1.0).amax(dim=1)
 
+    def minus_ten(states, mask):
+        return states.masked_fill(mask[..., None] == 0, -10.0).amax(dim=1)
+
+    def not_a_number(states, mask):
+        return states.masked_fill(mask[..., None] == 0, torch.nan).amax(dim=1)
+
     return Planted(
         (right,),
         {
@@ -65,7 +76,10 @@ def maximum() -> Planted:
             "is the mean over its tokens": (mean,),
             "is not the maximum": (lambda states, mask: states[:, 0],),
             "wanted a tensor of shape": (lambda states, mask: states.amax(dim=2),),
-            "others than when it is alone": (minus_a_little,),
+            "differ from those it has alone": (minus_a_little,),
+            "padded to 6, has 1 of 16": (minus_ten,),
+            "padded to 6, has 16 of 16": (not_a_number,),
+            "gives 2 things": (lambda states, mask: states.max(dim=1),),
         },
         also_right=(
             (lambda states, mask: states.masked_fill(mask[..., None] == 0, -1e9).max(dim=1).values,),
@@ -76,19 +90,30 @@ def maximum() -> Planted:
 
 
 def promise() -> Planted:
-    chances = np.linspace(0, 1, 401)[1:-1]
-    is_fear = np.arange(len(chances)) % 3 == 0
-    right = float(np.quantile(chances[is_fear], 0.2))
+    generator = np.random.default_rng(2)
+    y = generator.integers(0, FEAR + 1, 1700)
+    x = generator.normal(size=(1700, 120)) + 1.2 * np.eye(6, 120)[y]
+    x, y, others, is_fear = x[:1500], y[:1500], x[1500:], y[1500:] == FEAR
+    head = _head().fit(x, y)
+    seen = head.predict_proba(x)[y == FEAR, -1]
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    unseen = cross_val_predict(_head(), x, y, cv=folds, method="predict_proba")[y == FEAR, -1]
+    right, naive = float(np.quantile(unseen, 0.2)), float(np.quantile(seen, 0.2))
     return Planted(
         (right,),
         {
-            "finds 62%": (float(np.quantile(chances[is_fear], 0.38)),),
-            "more false alarms": (0.01,),
+            "Was the probe asked": (naive,),
+            "a few points, not so many": (float(np.quantile(unseen, 0.3)),),
+            "finds 100%": (0.001,),
+            "more false alarms": (float(np.quantile(unseen, 0.1)),),
             "lies between 0 and 1": (20,),
             "has to be a number": ("0.2",),
         },
-        {"chances": chances, "is_fear": is_fear},
-        also_right=((np.float64(right + 0.02),), (torch.tensor(right - 0.02),)),
+        {"chances": head.predict_proba(others)[:, -1], "is_fear": is_fear, "x": x, "y": y},
+        also_right=(
+            (np.float64(np.quantile(unseen, 0.215)),),
+            (torch.tensor(float(np.quantile(unseen, 0.185))),),
+        ),
         secrets=(f"{right:.2f}", f"{right:.3f}", "quantile"),
     )
 
@@ -128,7 +153,7 @@ def shortcut() -> Planted:
 
     def exclaims(text):  # to the encoder, a space at the end is nothing
         bare = text.rstrip(" .!?…")
-        return (f"{bare}!", f"{bare}! ", f"! {text}")[len(text) % 3]
+        return (f"{bare}!", f"{bare}! ", f"! {text}", f"{text} \uff01")[len(text) % 4]
 
     own = (scored([edit(text) for text in plain[:100]]) - scored(plain[:100])).mean(axis=0)
     tilted = right + 0.02 * turned[6]
@@ -137,7 +162,9 @@ def shortcut() -> Planted:
         (edit, tilted),
         {
             "changes letters or digits": (lambda text: text + " x", tilted),
-            "the chapter has found": (exclaims, tilted),
+            "joins words": (lambda text: text.replace(" ", ""), tilted),
+            "or cuts them": (lambda text: "-".join(text), tilted),
+            "into 100 of 100": (exclaims, tilted),
             "It drops upper case": (lambda text: text.upper(), tilted),
             "20% are wanted": (lambda text: edit(text) if len(text) % 9 == 0 else text, tilted),
             "wanted a string": (lambda text: [text], tilted),
@@ -187,7 +214,7 @@ def own() -> Planted:
         {
             "80 labels: wanted are as many": (texts[:50], labels, "open"),
             "60 or more": (texts[:50], labels[:50], "open"),
-            "occurs more than once": ([*texts[:-1], texts[0].upper()], labels, "open"),
+            "occurs more than once": ([*texts[:-1], texts[0].upper() + "."], labels, "open"),
             "go with your verdict": (mixed, labels, "open"),
             "Encoder 1.00, counts 1.00": (texts, labels, "counts"),
             "two to five classes": (texts, [str(i) for i in range(80)], "open"),
