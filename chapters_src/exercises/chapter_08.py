@@ -296,10 +296,11 @@ def sabotage_and_bet(sabotage: object, bet: object, *, model: nn.Module, ids: Te
         )
     before, line = (tokenizer.decode(tokens).split("\n")[0].strip() for tokens in (right, found))
     outcome = _outcome(before, line)
-    first = next((i for i in range(TOKENS) if right[i] != found[i]), None)
-    said = (
-        "It writes the same line" if outcome == "same" else f"From token {first + 1} on it writes otherwise"
-    )
+    if outcome == "same":
+        said = "It writes the same line"
+    else:
+        first = next(i for i in range(TOKENS) if right[i] != found[i])
+        said = f"From token {first + 1} on it writes otherwise"
     said += f": {show(line)}, and a logit of the first has moved by {(logits - moved).abs().max():.2g}"
     if outcome != bet:
         raise Wrong(f"{said}. That counts as {outcome!r}.")
