@@ -11,14 +11,16 @@ a file with an English sentence, a tab and its German translation on each line, 
 `trained` takes any lists of ids, and a time instead of a number of steps.
 
 The output holds one file for each run; finished runs are not repeated, so an interrupted recipe goes on where
-it was. `--kinds` and `--seeds` make only some of the runs. `--ship FOLDER` writes the weights of the
-translator that looks back, of the first seed, with its words and a card. Once all runs are there, the record is
-written. Its figures are
+it was. The record is written after each run. `--kinds` and `--seeds` make only some of the runs. With `--ship
+FOLDER` the weights of the translator that looks back, of the first seed, are written with its words and a
+card. The figures of the record are
 
 - "runs": for each kind, seed and number of steps the number of weights, the loss over the last steps, the
   share of held-out sentences translated word for word, by the number of tokens of the source, and how many
   there are; also for sentences longer than any in training ("longer"); and the seconds of processor time;
 - "shown": what each run makes of the sentences of the page, none of which is in training;
+- "alignment": the first of these sentences, its translation by the translator that looks back (first seed),
+  and the attention weights, a row for each German word;
 - "sizes", "words" (the sizes of both vocabularies) and "longest" (tokens of a source in training).
 
 `--smoke` runs everything on a small scale, in seconds; its numbers mean nothing, and its record stays in the
@@ -41,7 +43,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -58,6 +60,7 @@ SPECIAL_TOKENS = ("<start>", "<end>", "<unknown>")
 START, END, UNKNOWN = range(3)  # Their ids.
 IGNORED = -100  # A label where the target is over.
 LENGTHS = ((1, 7), (8, 11), (12, 15), (16, 99))  # Tokens of a source, first and last of each group.
+SEEDS = range(4)
 MOST_NEW = 60  # Tokens that a translation has at most.
 SHOWN = (
     "I cannot sleep because the new picture is ugly.",
@@ -67,7 +70,6 @@ SHOWN = (
     "Because the new picture is ugly, my boss is angry.",
     "The artist wants to draw a new picture today.",
 )
-MAIN_RUNS = ("attention", "one vector")
 
 
 @dataclass(frozen=True)
@@ -353,7 +355,7 @@ def scores(model: OneVector, corpus: Corpus) -> dict[str, Any]:
 
 def run_of(kind: str, seed: int, steps: int, corpus: Corpus, sizes: Sizes, folder: Path) -> dict[str, Any]:
     """Train and score a translator, or read what a former call has found."""
-    path = folder / f"{kind.replace(' ', '-')}-{seed}-{steps}.json"
+    path = weights_of(folder, kind, seed, steps).with_suffix(".json")
     if path.is_file():
         return json.loads(path.read_text(encoding="utf-8"))
     items = items_of(corpus.train, corpus.source, corpus.target)
@@ -378,6 +380,28 @@ def run_of(kind: str, seed: int, steps: int, corpus: Corpus, sizes: Sizes, folde
 def halved(model: OneVector) -> dict[str, Tensor]:
     """Return the weights in 16 bits."""
     return {name: tensor.half().contiguous() for name, tensor in model.state_dict().items()}
+
+
+def weights_of(folder: Path, kind: str, seed: int, steps: int) -> Path:
+    """Return where the weights of a run are, once it is finished."""
+    return folder / f"{kind.replace(' ', '-')}-{seed}-{steps}.safetensors"
+
+
+@torch.no_grad()
+def alignment(weights: Path, corpus: Corpus, sizes: Sizes) -> dict[str, list]:
+    """Return where a translator with attention looks in the first sentence of the page."""
+    model = LookingBack(len(corpus.source), len(corpus.target), sizes.width)
+    model.load_state_dict(load_file(weights))
+    source = corpus.source.ids(SHOWN[0])
+    [written] = translated(model, [source])
+    states, last = model.read(torch.tensor([source]))
+    decoded, _ = model.decoder(model.target_words(torch.tensor([[START, *written]])), last)
+    rows = model.attention(decoded, states)[0].tolist()
+    return {
+        "english": [corpus.source.words[i] for i in source],
+        "german": [corpus.target.words[i] for i in [*written, END]],
+        "weights": [[round(weight, 4) for weight in row] for row in rows],
+    }
 
 
 # What is kept ---------------------------------------------------------------------------------------------
@@ -414,8 +438,8 @@ attention. Chapter 06 builds it and loads these weights. Made by `recipes/recurr
 - sentences: {len(corpus.train):,} pairs of this book's grammar (`chapters_src/data/english_german.md`)
 - words: {len(corpus.source):,} English, {len(corpus.target):,} German; special tokens included
 - weights: {run["weights"]:,}, stored in 16 bits; words and states have {sizes.width} numbers
-- training: {run["steps"]:,} steps of at most {sizes.batch_size} sentences, learning rate {sizes.learning_rate:g}, \
-seed {run["seed"]}; loss over the last tenth {run["loss"]:.3f} nats per token
+- training: {run["steps"]:,} steps of at most {sizes.batch_size} sentences, seed {run["seed"]}; highest \
+learning rate {sizes.learning_rate:g}; loss over the last tenth {run["loss"]:.3f} nats per token
 - time: {run["seconds"] / 60:.1f} minutes of processor time on {hardware()}
 
 ## Held-out sentences translated word for word, in 32 bits
@@ -443,7 +467,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--ship", type=Path, help="folder to write the weights to; must not exist yet")
     parser.add_argument("--corpus", type=Path, help="pairs to use instead of the grammar's")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3])
+    parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, default=list(SEEDS))
     parser.add_argument("--width", type=int)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--smoke", action="store_true", help="run everything on a small scale, in seconds")
@@ -456,26 +480,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.ship and options.ship.exists():
         parser.error(f"{options.ship} already exists: name another folder, or remove it")
     corpus = corpus_of(sizes, options.corpus)
-    wanted = [(kind, seed, sizes.steps) for seed in options.seeds for kind in options.kinds]
-    if "one vector" in options.kinds:  # A control: is it short of training?
-        wanted.append(("one vector", options.seeds[0], 2 * sizes.steps))
+    everything = [(kind, seed, sizes.steps) for seed in SEEDS for kind in KINDS]
+    everything.append(("one vector", SEEDS[0], 2 * sizes.steps))  # A control: is it short of training?
+    wanted = [run for run in everything if run[0] in options.kinds and run[1] in options.seeds]
     for kind, seed, steps in wanted:
         run = run_of(kind, seed, steps, corpus, sizes, options.output)
         if options.ship and kind == "attention" and not options.ship.exists():
-            weights = options.output / f"attention-{seed}-{steps}.safetensors"
-            ship(options.ship, corpus, sizes, run, weights)
-    if options.kinds != list(KINDS):
-        return
-    runs = [run_of(*key, corpus, sizes, options.output) for key in wanted]
-    figures = {
-        "runs": [{name: value for name, value in run.items() if name != "shown"} for run in runs],
-        "shown": [{name: run[name] for name in ("kind", "seed", "steps", "shown")} for run in runs],
-        "sizes": asdict(sizes),
-        "words": [len(corpus.source), len(corpus.target)],
-        "longest": max(len(tokens(pair[0])) for pair in corpus.train),
-    }
-    what = "Two recurrent translators of equal width, one of which looks back: sentences right, by length."
-    write_record(options.record, what, "recipes/recurrent_translation.py", figures)
+            ship(options.ship, corpus, sizes, run, weights_of(options.output, kind, seed, steps))
+        finished = [key for key in everything if weights_of(options.output, *key).is_file()]
+        runs = [run_of(*key, corpus, sizes, options.output) for key in finished]
+        figures = {
+            "runs": [{name: value for name, value in run.items() if name != "shown"} for run in runs],
+            "shown": [{name: run[name] for name in ("kind", "seed", "steps", "shown")} for run in runs],
+            "sizes": asdict(sizes),
+            "words": [len(corpus.source), len(corpus.target)],
+            "longest": max(len(tokens(pair[0])) for pair in corpus.train),
+        }
+        first = weights_of(options.output, "attention", SEEDS[0], sizes.steps)
+        if first.is_file():
+            figures["alignment"] = alignment(first, corpus, sizes)
+        what = (
+            "Two recurrent translators of equal width, one of which looks back: sentences right, by length."
+        )
+        write_record(options.record, what, "recipes/recurrent_translation.py", figures)
 
 
 if __name__ == "__main__":
