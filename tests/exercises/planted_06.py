@@ -100,7 +100,7 @@ def questions() -> Planted:
         best = sum(max(sum(found), len(found) - sum(found)) for found in heaps.values())
         return best / len(labels)
 
-    known = {"share_right": share_right, "make_model": make_model, "ask_about_walks": make_model}
+    known = {"share_right": share_right, "make_model": make_model}
     return Planted(
         (easy, hard),
         {
@@ -149,7 +149,7 @@ def clauses() -> Planted:
             "4 sentences": (four,),
             "from sentences to verbs": (texts,),
         },
-        {"translate": translate, "known": known, "english": known},
+        {"translate": translate, "known": known},
         also_right=((three,),),
         secrets=("argmax",),
     )
