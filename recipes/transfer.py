@@ -19,9 +19,9 @@ twice the steps, to see on the validation split whether the number of steps is w
 are wrong on purpose (`chapters_src/data/emotions.md`) stay wrong in the training and validation splits; the
 test split has none.
 
-The output holds the adapted encoders and one file for each run; finished runs are not repeated, so an
-interrupted recipe goes on where it was. `--starts` makes only the runs of some starts, so that several
-processes can share the work. Once all runs are there, the record is written. Its figures are
+The output holds the encoder adapted to the messages and one file for each run; finished runs are not
+repeated, so an interrupted recipe goes on where it was. `--starts` makes only the runs of some starts, so
+that several processes can share the work. Once all runs are there, the record is written. Its figures are
 
 - "runs": for each start, number of labels and seed the learning rate, and accuracy and macro F1 on the test
   split;
@@ -78,7 +78,6 @@ from recipes.output import write_record
 
 STARTS = ("random", "pretrained", "documentation", "messages")
 RATES = (1e-4, 3e-4, 5e-4)  # For every start.
-ADAPTED_FROM = {"messages": "masked-language-model"}  # Names of checkpoints.
 STRENGTHS = (1.0, 10.0, 100.0)  # C of the logistic regressions.
 SELECTING = 0  # The seed with which learning rates are chosen.
 SCORES = ("accuracy", "macro_f1")
@@ -168,17 +167,17 @@ def body_of(start: str, output: Path) -> nn.Module | None:
     folders = {
         "pretrained": lambda: resources.checkpoint("encoder"),
         "documentation": lambda: resources.checkpoint("masked-language-model"),
-        **{name: lambda name=name: str(output / name) for name in ADAPTED_FROM},
+        "messages": lambda: str(output / "messages"),
     }
     return None if start == "random" else AutoModel.from_pretrained(folders[start](), add_pooling_layer=False)
 
 
-def adapt(start: str, data: Mapping[str, Messages], sizes: Sizes, output: Path) -> None:
-    """Adapt an encoder to the training messages by masked-language modeling, and save it with its head.
+def adapt(data: Mapping[str, Messages], sizes: Sizes, output: Path) -> None:
+    """Adapt the encoder of "documentation" to the training messages, and save it with its head as "messages".
 
     As for the documentation, the updates of its matrices have a low rank; they are merged into it.
     """
-    folder = resources.checkpoint(ADAPTED_FROM[start])
+    folder = resources.checkpoint("masked-language-model")
     texts = Texts(AutoTokenizer.from_pretrained(folder))
     begin = time.process_time()
     torch.manual_seed(SELECTING)
@@ -207,7 +206,7 @@ def adapt(start: str, data: Mapping[str, Messages], sizes: Sizes, output: Path) 
         evaluate=score,
     )
     scores = {
-        "start": start,
+        "start": "messages",
         "before": before,
         "after_each_epoch": history.evaluations,
         "seconds": time.process_time() - begin,
@@ -216,7 +215,7 @@ def adapt(start: str, data: Mapping[str, Messages], sizes: Sizes, output: Path) 
     with tempfile.TemporaryDirectory(prefix=".adapted-", dir=output) as place:
         merged.save_pretrained(Path(place) / "result")
         (Path(place) / "result" / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
-        os.replace(Path(place) / "result", output / start)
+        os.replace(Path(place) / "result", output / "messages")
 
 
 # Runs -----------------------------------------------------------------------------------------------------
@@ -334,8 +333,8 @@ def of_start(
     Yields:
         The list of the record that it belongs to, and the entry.
     """
-    if start in ADAPTED_FROM and not (output / start).is_dir():
-        adapt(start, data, sizes, output)
+    if start == "messages" and not (output / start).is_dir():
+        adapt(data, sizes, output)
     tried = [
         fine_tune(
             Run(start, sizes.selecting, SELECTING, rate, sizes.steps[sizes.selecting]), data, sizes, output
@@ -426,8 +425,8 @@ def collected(data: Mapping[str, Messages], sizes: Sizes, output: Path) -> dict[
             figures[name].append(entry)
     for name, entry in baselines(data, sizes):
         figures[name].append(entry)
-    for start in ADAPTED_FROM:
-        figures["adaptation"].append(json.loads((output / start / "scores.json").read_text(encoding="utf-8")))
+    adapted = output / "messages" / "scores.json"
+    figures["adaptation"].append(json.loads(adapted.read_text(encoding="utf-8")))
     times = [json.loads(file.read_text("utf-8"))["seconds"] for file in (output / "runs").glob("*.json")]
     figures["seconds"] = round(sum(times) + sum(one["seconds"] for one in figures["adaptation"]))
     wrong = emotions.planted_errors()

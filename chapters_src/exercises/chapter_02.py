@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,11 +55,22 @@ def gradients_of_a_guess(gradients: Any) -> str:
     generator = torch.Generator().manual_seed(2)
     for _ in range(50):
         v, u = torch.randn(5, generator=generator), torch.randn(4, 5, generator=generator)
-        found = function(v.clone(), u.clone())
+        found = _by_hand(function, v.clone(), u.clone())
         if not isinstance(found, tuple | list) or len(found) != 2:
             raise Wrong(f"gradients(v, u) gives {show(found)}; wanted two gradients, for v and for u.")
         _compare_gradients(v, u, found)
     return "They agree with autograd at fifty guesses."
+
+
+def _by_hand(function: Callable[..., Any], v: torch.Tensor, u: torch.Tensor) -> Any:
+    """Call the reader's function where autograd records nothing."""
+    try:
+        with torch.inference_mode():
+            return function(v, u)
+    except Wrong as wrong:
+        if re.search("requires? grad|grad_fn|inference tensor", str(wrong), re.IGNORECASE):
+            raise Wrong("Autograd is switched off here. Derive the two gradients on paper.") from None
+        raise
 
 
 def _compare_gradients(v: torch.Tensor, u: torch.Tensor, found: Sequence[Any]) -> None:
@@ -126,10 +138,11 @@ def _spearman(a: np.ndarray, b: np.ndarray) -> float:
 
 @exercise("2.4", takes="a second or two")
 def agree_less_than_kernel(
-    less: Any, of: Any, *, spaces: Mapping[str, tuple[WordVectors, Mapping[str, int]]]
+    less: Any, of: Any, of_kernel: Any, *, spaces: Mapping[str, tuple[WordVectors, Mapping[str, int]]]
 ) -> str:
     """Count anew."""
     found = as_number(less, "less"), as_number(of, "of")
+    correlation = as_number(of_kernel, "of_kernel")
     (a, often), (b, often_too) = spaces["sklearn"], spaces["torch"]
     rarer = {w: min(often[w], often_too[w]) for w in often.keys() & often_too.keys()}
     words = sorted(word for word, count in rarer.items() if count >= 20)
@@ -137,6 +150,7 @@ def agree_less_than_kernel(
     agrees = _agreement(a, b, words)
     below = sum(agrees[w] < agrees["kernel"] for w in alike)
     others = [w for w in words if w != "kernel"]
+    _compare_correlation(a, b, words, agrees["kernel"], correlation)
     if found == (below, len(alike)):
         return "In these two libraries *kernel* keeps different company."
     if found[1] == len(others):
@@ -149,10 +163,22 @@ def agree_less_than_kernel(
         raise Wrong(f"{show(found[1])} is not the number of words that are about as frequent.")
     if found[0] == len(alike) - below:
         raise Wrong("That many agree *more* than it does.")
-    raise Wrong(
-        f"The second number is right. {show(found[0])} is not how many agree less. "
-        "Are the words' own cosines left out?"
+    raise Wrong(f"The second number is right. {show(found[0])} is not how many agree less.")
+
+
+def _compare_correlation(
+    one: WordVectors, other: WordVectors, words: Sequence[str], wanted: float, correlation: float
+) -> None:
+    """Compare the agreement of *kernel*, to two decimals, and name what is wrong in another one."""
+    if abs(correlation - wanted) < 0.006:
+        return
+    x, y = (
+        table.unit[[table.index[word] for word in words]] @ table.unit[table.index["kernel"]]
+        for table in (one, other)
     )
+    if abs(correlation - np.corrcoef(x, y)[0, 1]) < 0.006:
+        raise Wrong("The correlation of *kernel* counts its cosine with itself, which is 1 in both tables.")
+    raise Wrong(f"{show(correlation)} is not the correlation of the two rows of *kernel*.")
 
 
 def _agreement(one: WordVectors, other: WordVectors, words: Sequence[str]) -> dict[str, float]:
@@ -165,8 +191,8 @@ def _agreement(one: WordVectors, other: WordVectors, words: Sequence[str]) -> di
 
 
 @exercise("2.5", takes="a second")
-def family_that_needs_the_offset(pairs_of_mine: Any, *, gemma: WordVectors) -> str:
-    """Ask all questions of the family in both ways."""
+def family_that_needs_the_offset(pairs_of_mine: Any, added: Any, *, gemma: WordVectors) -> str:
+    """Ask all questions of the family in three ways."""
     if is_missing(pairs_of_mine):
         raise Missing("`pairs_of_mine`")
     if not isinstance(pairs_of_mine, list | tuple):
@@ -181,26 +207,41 @@ def family_that_needs_the_offset(pairs_of_mine: Any, *, gemma: WordVectors) -> s
         raise Wrong("A word stands in the family twice.")
     if len(pairs_of_mine) != 12:
         raise Wrong(f"The family has {len(pairs_of_mine)} pairs; wanted twelve.")
-    offset, alone = _solved(gemma, [tuple(pair) for pair in pairs_of_mine])
+    share = as_number(added, "added")
+    offset, alone, sums, least = _solved(gemma, [tuple(pair) for pair in pairs_of_mine])
     said = f"The offset solves {offset:.0%} and the third word alone {alone:.0%}"
     if alone >= 0.2:
         raise Wrong(f"{said}: alone it does too well, so the arithmetic is hardly needed.")
     if offset <= 0.6:
         raise Wrong(f"{said}: the offset fails, too.")
-    return f"{said}."
+    if abs(share - sums) < 0.006:
+        return f"{said}; without the subtraction, the sum solves {sums:.0%}."
+    if abs(share - least) < 0.006:
+        raise Wrong(
+            "In `added` the words of a question may be its answer. Exclude all three, as for the offset."
+        )
+    if abs(share - 100 * sums) < 0.6 or abs(share - round(sums * 132)) < 0.5:
+        raise Wrong(f"`added` has to be a share, from 0 to 1, not {show(share)}.")
+    raise Wrong(f"{said}. That is what is asked for; but `added` comes out otherwise.")
 
 
-def _solved(vectors: WordVectors, pairs: Sequence[Pair]) -> tuple[float, float]:
-    """Answer every question of two pairs, with the offset and with the third word alone."""
+def _solved(vectors: WordVectors, pairs: Sequence[Pair]) -> tuple[float, float, float, float]:
+    """Answer every question of two pairs: with the offset, the third word alone, and the sum in two ways.
+
+    In the last way the words of a question may be its answer.
+    """
     questions = [(*one, *other) for one, other in itertools.permutations(pairs, 2)]
     a, b, c, d = ([vectors.index[words[i]] for words in questions] for i in range(4))
+    unit = vectors.unit
+    ways = [(unit[b] - unit[a] + unit[c], (a, b, c)), (unit[c], (a, b, c))]
+    ways += [(unit[b] + unit[c], (a, b, c)), (unit[b] + unit[c], ())]
     shares = []
-    for wanted in (vectors.unit[b] - vectors.unit[a] + vectors.unit[c], vectors.unit[c]):
-        cosines = wanted @ vectors.unit.T
-        for given in (a, b, c):
+    for wanted, excluded in ways:
+        cosines = wanted @ unit.T
+        for given in excluded:
             cosines[range(len(given)), given] = -9
         shares.append(float((cosines.argmax(axis=1) == d).mean()))
-    return shares[0], shares[1]
+    return shares[0], shares[1], shares[2], shares[3]
 
 
 @exercise("2.6")
@@ -227,4 +268,7 @@ def glove_of_frequent_words(glove_small: Any, *, frequent: Sequence[str], task: 
         raise Wrong(
             f"It finds {share:.1%} of the partners, {share / chance:.0f} times chance: but too little."
         )
-    return f"It finds {share:.1%} of the partners, {share / chance:.0f} times chance."
+    return (
+        f"It finds {share:.1%} of the partners, {share / chance:.0f} times chance. "
+        "The check does not see how the vectors were learned."
+    )

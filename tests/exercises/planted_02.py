@@ -1,5 +1,7 @@
 """Answers to the exercises of chapter 02, with small tables of vectors."""
 
+import itertools
+
 import numpy as np
 import torch
 from planted import Planted, defined
@@ -48,9 +50,16 @@ def guesses() -> Planted:
     def as_arrays(v, u):
         return [-each for each in gradients(v, u)]
 
+    def by_autograd(v, u):
+        v.requires_grad_(), u.requires_grad_()
+        products = u @ v
+        (-torch.nn.functional.logsigmoid(torch.cat([products[:1], -products[1:]])).sum()).backward()
+        return v.grad, u.grad
+
     return Planted(
         (gradients,),
         {
+            "Autograd is switched off": (by_autograd,),
             "wrong sign": (as_arrays,),
             "treated as noise": (lambda v, u: (errors(v, u, 0) @ u, torch.outer(errors(v, u), v)),),
             "only the true word's part": (
@@ -102,18 +111,22 @@ def kernel() -> Planted:
     spaces = {"sklearn": (tables[0], counts), "torch": (tables[1], dict(counts))}
     less = sum(agreement(tables, words, i) < agreement(tables, words, 0) for i in range(1, 15))
     everywhere = sum(agreement(tables, words, i) < agreement(tables, words, 0) for i in range(1, 40))
+    own = agreement(tables, words, 0)
+    with_itself = np.corrcoef(*(table.unit @ table.unit[0] for table in tables))[0, 1]
     return Planted(
-        (less, 14),
+        (less, 14, own),
         {
-            "rare and frequent ones": (everywhere, 39),
-            "one word too many": (less, 15),
-            "not the number of words": (less, 20),
-            "agree *more*": (14 - less, 14),
-            "not how many agree less": (less + 2, 14),
+            "rare and frequent ones": (everywhere, 39, own),
+            "one word too many": (less, 15, own),
+            "not the number of words": (less, 20, own),
+            "agree *more*": (14 - less, 14, own),
+            "not how many agree less": (less + 2, 14, own),
+            "its cosine with itself": (less, 14, with_itself),
+            "not the correlation": (less, 14, own - 0.3),
         },
         {"spaces": spaces},
-        also_right=((float(less), np.int64(14)),),
-        secrets=("14",),
+        also_right=((float(less), np.int64(14), round(own, 2)),),
+        secrets=("14", f"{own:.2f}"),
     )
 
 
@@ -130,24 +143,40 @@ def families() -> Planted:
     words, rows = [], []
     for stem, vector in zip(STEMS, stems, strict=True):
         words += [stem, stem + "er", stem + "est", stem + "x"]
-        rows += [vector, vector + more, vector + 3 * most, draw.normal(size=30)]
+        longest = vector + 3 * most + 2 * draw.normal(size=30)
+        rows += [vector, vector + more, longest, draw.normal(size=30)]
     gemma = WordVectors(words, np.array(rows))
     best = [(stem, stem + "est") for stem in STEMS]
+    share, careless = added(gemma, best, exclude=True), added(gemma, best, exclude=False)
     return Planted(
-        (best,),
+        (best, share),
         {
-            "alone it does too well": ([(stem, stem + "er") for stem in STEMS],),
-            "the offset fails, too": ([(stem, stem + "x") for stem in STEMS],),
-            "no row of the table": ([*best[:11], ("stema", "zibble")],),
-            "stands in the family twice": ([*best[:11], best[0]],),
-            "wanted twelve": (best[:5],),
-            "pairs of two words": (STEMS,),
-            "a list of pairs": ("tall, tallest",),
+            "alone it does too well": ([(stem, stem + "er") for stem in STEMS], share),
+            "the offset fails, too": ([(stem, stem + "x") for stem in STEMS], share),
+            "no row of the table": ([*best[:11], ("stema", "zibble")], share),
+            "stands in the family twice": ([*best[:11], best[0]], share),
+            "wanted twelve": (best[:5], share),
+            "pairs of two words": (STEMS, share),
+            "a list of pairs": ("tall, tallest", share),
+            "may be its answer": (best, careless),
+            "has to be a share": (best, 100 * share),
+            "comes out otherwise": (best, share - 0.2),
         },
         {"gemma": gemma},
-        also_right=((tuple(map(list, best)),),),
+        also_right=((tuple(map(list, best)), round(share, 2)),),
         secrets=("est", "superlative"),
     )
+
+
+def added(table, pairs, exclude) -> float:
+    """In a way of its own: one question after the other, without the subtraction."""
+    right = []
+    for (a, b), (c, d) in itertools.permutations(pairs, 2):
+        cosines = table.unit @ (table.unit[table.index[b]] + table.unit[table.index[c]])
+        for word in (a, b, c) if exclude else ():
+            cosines[table.index[word]] = -9
+        right.append(table.words[cosines.argmax()] == d)
+    return float(np.mean(right))
 
 
 def glove() -> Planted:

@@ -126,6 +126,10 @@ def shortcut() -> Planted:
         found[:, :3] *= 0.25
         return found @ turned
 
+    def exclaims(text):  # to the encoder, a space at the end is nothing
+        bare = text.rstrip(" .!?…")
+        return (f"{bare}!", f"{bare}! ", f"! {text}")[len(text) % 3]
+
     own = (scored([edit(text) for text in plain[:100]]) - scored(plain[:100])).mean(axis=0)
     tilted = right + 0.02 * turned[6]
     tilted /= np.linalg.norm(tilted)
@@ -133,7 +137,7 @@ def shortcut() -> Planted:
         (edit, tilted),
         {
             "changes letters or digits": (lambda text: text + " x", tilted),
-            "the chapter has found": (lambda text: text.rstrip(" .!?…") + "!", tilted),
+            "the chapter has found": (exclaims, tilted),
             "It drops upper case": (lambda text: text.upper(), tilted),
             "20% are wanted": (lambda text: edit(text) if len(text) % 9 == 0 else text, tilted),
             "wanted a string": (lambda text: [text], tilted),

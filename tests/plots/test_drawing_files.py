@@ -1,7 +1,9 @@
 """One test for all drawings: their files, and how a phone shows them, light and dark. It can fail."""
 
+import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -19,7 +21,7 @@ from test_diagrams import order_of_the_layer
 import inputs
 from browsers import FLAGS, find_browser
 from chapters_src import gemma_conversion, plots, resources
-from chapters_src.attention import causal_mask, sliding_window_mask
+from chapters_src.attention import causal_mask, padding_mask, sliding_window_mask
 from chapters_src.data import wordnet
 from chapters_src.plots.drawings import FOLDER, read
 from paths import BUILD, NOTEBOOKS, PACKAGE, ROOT, notebooks
@@ -305,6 +307,32 @@ def test_its_numbers_are_those_of_gemma():
     assert widths == c["num_attention_heads"] * ["14"] + 2 * c["num_key_value_heads"] * ["65"]  # Q; K and V
 
 
+def columns_of(name: str, *edges: float) -> list[list[str]]:
+    """The texts of a drawing from top to bottom, of each column between two edges."""
+    texts = ElementTree.parse(FOLDER / f"{name}.svg").getroot().iter(f"{SVG}text")
+    texts = sorted(texts, key=lambda text: float(text.get("y")))
+    return [
+        [text.text for text in texts if left <= float(text.get("x")) < right]
+        for left, right in itertools.pairwise(edges)
+    ]
+
+
+def test_the_three_places_of_a_norm():
+    columns = columns_of("where_norms_stand", 0, 120, 240, 360)
+    orders = [[text for text in column if text in ("norm", "sublayer")] for column in columns]
+    assert orders == [["sublayer", "norm"], ["norm", "sublayer"], ["norm", "sublayer", "norm"]]
+    encoder = order_of_the_layer(False, norm_first=False)
+    assert encoder[:2] == ["attention", "norm"] and order_of_the_layer(False, norm_first=True)[0] == "norm"
+    assert [column[0] for column in columns] == ["post-norm", "pre-norm", "both"]
+
+
+def test_a_feed_forward_network_widens_four_times_and_gates_two_rows():
+    rects = ElementTree.parse(FOLDER / "widen_bend_narrow.svg").getroot().iter(f"{SVG}rect")
+    rows = Counter((float(rect.get("x")) > 186, float(rect.get("y"))) for rect in rects)
+    assert [number for (right, _), number in sorted(rows.items()) if not right] == [3, 12, 12, 3]
+    assert [number for (right, _), number in sorted(rows.items()) if right] == [3, 16, 16, 8, 3]
+
+
 # --- Chapter 01: the sums of two scores, and attention over three words.
 
 
@@ -392,3 +420,36 @@ def test_the_tree_of_the_two_legends_is_wordnets():
     ]
     assert " ".join(texts[len(wanted) :][:2]) == book.synsets["legend.n.01"].definition
     assert " ".join(texts[len(wanted) :][2:4]) == book.synsets["caption.n.03"].definition
+
+
+# --- Chapter 07: four masks, and heads that add up.
+
+
+def test_the_four_grids_are_the_masks():
+    root = ElementTree.parse(FOLDER / "four_masks.svg").getroot()
+    places = {
+        kind: sorted(
+            (float(rect.get("y")), float(rect.get("x")))
+            for group in root.iter(f"{SVG}g")
+            if kind in (group.get("fill") or "")
+            for rect in group.iter(f"{SVG}rect")
+        )
+        for kind in ("blue-soft", "card")
+    }
+    padding = padding_mask(torch.tensor([[1, 1, 1, 1, 0]]))[0, 0]
+    causal = causal_mask(5)
+    wanted = [padding.expand(5, 5), causal, padding & causal, padding.expand(2, 5)]
+    cells = sorted(places["blue-soft"] + places["card"])
+    for number, mask in enumerate(wanted):
+        left, below = number % 2, number // 2
+        own = [(y, x) for y, x in cells if (x > 180) == left and (y > 165) == below]
+        assert [place in places["blue-soft"] for place in own] == mask.flatten().tolist()
+    ticks = "".join(path.get("d") for path in root.iter(f"{SVG}path")).count("M")
+    assert ticks == len(places["blue-soft"]), "color is not the only cue"
+
+
+def test_four_heads_share_the_width_and_write_all_of_it():
+    shapes = re.findall(r"\(T, \d+\)|\(4, 16\)", " ".join(texts_of("heads_add_up")))
+    assert shapes.count("(T, 4)") == 2 * 4, "value and output of each head"
+    assert shapes.count("(4, 16)") == 4 and shapes.count("(T, 16)") == 1 + 4 + 1
+    assert texts_of("heads_add_up").count("+") == 3

@@ -37,7 +37,7 @@ def test_epubcheck_finds_nothing(package):
 
 def test_the_contents_name_chapters_and_sections(package):
     listed = package.text("contents.xhtml")
-    for name in ("Glossary", "Views & texts", "How to read an attention view", "One control"):
+    for name in ("Glossary", "Views & texts", "Reading an attention view", "A control before a story"):
         assert name in listed
 
 
@@ -68,7 +68,7 @@ def test_formulas_are_mathml(package):
 def test_views_are_pictures_that_are_told_in_words(package):
     images = [e for e in package.pages["notebooks-attention_view.xhtml"].iter(f"{XHTML}img")]
     view = next(image for image in images if "view-0" in image.get("src"))
-    assert "layer 3" in view.get("alt") and "patrick" in view.get("alt")
+    assert "layer 5" in view.get("alt") and "time" in view.get("alt")
     assert len(package.files[view.get("src")]) > 20_000, "a picture with lines in it"
 
 

@@ -29,6 +29,8 @@ def printed(page: Page, theme: str = "dark") -> dict:
     page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
     page.emulate_media(media="print")
     page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    two_frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    page.evaluate(two_frames)  # until then, scripts have heard of it
     return page.evaluate(LOOK)
 
 

@@ -9,7 +9,7 @@ from site_visits import AXE, PHONES
 
 pytestmark = pytest.mark.site
 
-CHAPTER = "notebooks/07_attention_from_scratch.html"
+CHAPTER = "notebooks/attention_view.html"
 HEAD, MODEL, NEURON = 0, 1, 2
 NEEDED = 1004  # pixels that the neuron view's columns take
 DESKTOP = {"width": 1280, "height": 900}
@@ -194,14 +194,14 @@ def test_the_keyboard_opens_the_columns_of_the_neuron_view(desktop):
     assert rows(small) == [1]
     keyboard.press("Enter")
     expect(large).to_have_css("visibility", "visible")
-    assert focused(desktop).get_attribute("aria-label") == "time", "the focus stays on the token"
+    assert focused(desktop).get_attribute("aria-label") == "patrick", "the focus stays on the token"
     values = "boxes => boxes.map(box => +box.dataset.value)"
     scores = large.locator(".dotproduct").evaluate_all(values)
     keyboard.press("ArrowDown")
     assert large.locator(".dotproduct").evaluate_all(values) != scores
     keyboard.press("Escape")
     expect(large).to_have_css("visibility", "hidden")
-    assert focused(desktop).get_attribute("aria-label") == "flies"
+    assert focused(desktop).get_attribute("aria-label") == "was"
 
 
 def test_a_click_shows_no_frame(desktop):

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.site
 LIMIT, LIMIT_WITH_VIEWS = 450_000, 900_000  # bytes
 TEXTS = {".html", ".css", ".js", ".svg"}  # what hosts compress; fonts and pictures are compressed already
 SETTLED = 1000  # milliseconds in which pictures near the window are asked for
-CHAPTER_07 = "notebooks/07_attention_from_scratch.html"
+VIEWS_PAGE = "notebooks/attention_view.html"
+PICTURES_PAGE = "notebooks/07_attention_from_scratch.html"
 
 
 @functools.cache
@@ -73,13 +74,13 @@ ICONS = """() => [...document.querySelectorAll('i[class*="fa-"]')]
 
 
 def test_views_are_drawn_when_they_come_into_view(open_tab):
-    tab = open_tab("file", CHAPTER_07, viewport={"width": 1280, "height": 900})
+    tab = open_tab("file", VIEWS_PAGE, viewport={"width": 1280, "height": 900})
     views = tab.page.locator("[id^='bertviz-']")
-    assert views.count() == 5
+    assert views.count() == 3
     assert tab.page.locator("[id^='bertviz-'] svg").count() == 0
     nodes = tab.page.evaluate(NODES)
-    views.nth(4).scroll_into_view_if_needed()
-    expect(views.nth(4).locator("svg line").first).to_be_attached()
+    views.nth(2).scroll_into_view_if_needed()
+    expect(views.nth(2).locator("svg line").first).to_be_attached()
     assert views.nth(0).locator("svg").count() == 0, "the reader has jumped over it"
     tab.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert all(view.locator("svg line").count() > 100 for view in views.all())
@@ -88,13 +89,20 @@ def test_views_are_drawn_when_they_come_into_view(open_tab):
     tab.page.context.close()
 
 
-def test_on_paper_there_are_all_pictures_and_all_views(open_tab, tmp_path):
+def test_on_paper_there_are_all_pictures(open_tab, tmp_path):
     """What waits until it is near is there when the page is printed, though nobody scrolled to it."""
-    tab = open_tab("file", CHAPTER_07, viewport={"width": 1280, "height": 900})
+    tab = open_tab("file", PICTURES_PAGE, viewport={"width": 1280, "height": 900})
     waiting = "[...document.images].filter(image => image.checkVisibility() && !image.complete).length"
     assert tab.page.evaluate(waiting) > 0
     tab.page.pdf(path=tmp_path / "page.pdf")
     assert tab.page.evaluate(waiting) == 0
+    tab.page.context.close()
+
+
+def test_on_paper_there_are_all_views(open_tab, tmp_path):
+    tab = open_tab("file", VIEWS_PAGE, viewport={"width": 1280, "height": 900})
+    assert tab.page.locator("script[type='text/view']").count() > 0
+    tab.page.pdf(path=tmp_path / "page.pdf")
     assert tab.page.locator("script[type='text/view']").count() == 0
     tab.page.context.close()
 
