@@ -126,7 +126,7 @@ class Source(NamedTuple):
     """The two sources of a model or data set."""
 
     embedded: Callable[[], Path]  # Finds and verifies the local folder.
-    full: HubFiles | WebFiles | None  # None: there is no other, so the embedded one is used with either choice.
+    full: HubFiles | WebFiles | None  # None: there is no other; the embedded one serves for both choices.
 
 
 def choice() -> str:
