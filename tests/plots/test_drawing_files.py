@@ -466,3 +466,30 @@ def test_the_three_states_are_asked_as_chapter_06_computes_it():
     found = [text for text in texts if text.startswith("weight")]
     assert found == [f"weight {alpha:.2f}" for alpha in weights.tolist()]
     assert "context\u00a0({:.2f}, {:.2f})".format(*(weights @ states).tolist()) in texts
+
+
+# --- Chapter 05: what is trained, and the correction of a matrix.
+
+
+def test_the_trained_weights_are_counted():
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.from_pretrained(resources.checkpoint("encoder"))
+    with torch.device("meta"):
+        body = AutoModel.from_config(config)
+    width, num_layers = config.hidden_size, config.num_hidden_layers
+    head = (width + 1) * 6
+    corrections = num_layers * 2 * 2 * 8 * width
+    said = texts_of("three_ways_to_train")
+    for number in (f"{head:,}", f"{(sum(p.numel() for p in body.parameters()) + head) / 1e6:.1f} million"):
+        assert number in said
+    assert f"{corrections + head:,}" in said
+    assert said.count("layer 1") == 3 and f"layer {num_layers}" in said
+    assert {f"A: 8 × {width}", f"B: {width} × 8", f"{width} × {width}"} <= set(
+        texts_of("low_rank_correction")
+    )
+
+
+def test_the_steps_of_training_have_five_numbers_in_their_order():
+    said = texts_of("one_training_step")
+    assert [text for text in said if text.isdigit()] == list("12345")
