@@ -49,7 +49,7 @@ def weights_of_a_gru(num_weights: object) -> str:
         raise Wrong(start + hints[int(found)])
     if found != 3 * (gate + 2 * STATE):
         raise Wrong(start + "Take the formulas of the GRU one by one: which matrices and biases are in each?")
-    return "And `gru_step` needs no others."
+    return "These are all the weights that `gru_step` takes."
 
 
 @exercise("6.2")
@@ -70,13 +70,13 @@ def gradients_of_three_scores(score_gradients: object) -> str:
         return bool(((found - other).abs() < 0.006).all())
 
     if is_near(expected):
-        return "They add up to zero: what one state gains, others lose."
+        return "They add up to zero: if all scores rise by the same amount, no weight changes."
     if is_near(alpha * (STATES @ FROM_LOSS)):
         raise Wrong(f"Their sum is {show(found.sum().item())}, not 0. Is the average subtracted?")
     if is_near((STATES - context) @ FROM_LOSS):
         raise Wrong("These are not multiplied by the weights of the states.")
     if is_near(-expected):
-        raise Wrong("Every sign is turned round.")
+        raise Wrong("Every sign is the wrong way round.")
     dot = (STATES @ ASKING).softmax(dim=0)
     general = ((STATES @ W_KEY.T) @ (W_QUERY @ ASKING)).softmax(dim=0)
     for name, other in (("dot product", dot), ("general score", general)):
@@ -117,7 +117,9 @@ def layers_to_the_first_position(plain: object, dilated: object) -> str:
         raise Wrong(f"`dilated` is {show(dilated)}: so many layers reach {reach:,} positions back.")
     if 2 * (2 ** (int(found) - 1) - 1) >= steps:
         raise Wrong(f"`dilated` is {show(dilated)}: one layer less reaches far enough, too.")
-    return "Twice the length takes twice the layers, or one more."
+    return (
+        "For twice the length, the first stack needs twice the layers, the dilated one a single layer more."
+    )
 
 
 @exercise("6.4", takes="about ten seconds")
@@ -242,4 +244,4 @@ def first_position_that_fails(learned: object, sinusoidal: object) -> str:
             raise Wrong(start + "That is a position of the training. Was the model trained for 700 steps?")
         if found != TRAINED + 1:
             raise Wrong(start + "An earlier position fails, too: score each position by itself.")
-    return "Learned or computed, what matters is whether a position was met in training."
+    return "Both kinds fail at the first position that no lap of the training had."

@@ -42,7 +42,7 @@ def scores() -> Planted:
         {
             "is the average subtracted": ([-0.3368, -1.6484, 0.1450],),
             "not multiplied by the weights": ([value / w for value, w in zip(right, ALPHA, strict=True)],),
-            "turned round": ([-value for value in right],),
+            "wrong way round": ([-value for value in right],),
             "add up to 0": ([0.5, 0.5, 0.5],),
             "not so for e_1 and e_2": ([right[0] + 0.1, right[1] - 0.1, right[2]],),
             "belong to the dot product": (of(DOT),),
