@@ -72,6 +72,10 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
         "model.safetensors": "19e982d11802c6d5425e32d4ff3148d1101e39e8bb7a10c3291f42c94503244c",
         "tokenizer.json": "7082f1a3e2be1fbc9f101fdc02e51fa5269b0aa76e74c499c59d0e59145f9759",
     },
+    "recurrent-translator": {
+        "config.json": "f83ef8882724174644aae164dfd7d608c616204c8c47e986a97ef2535c50e45e",
+        "model.safetensors": "531012970dda76ee6add8b531a7a8d9fb692ede868af31686c4ce81fa81467f4",
+    },
     "masked-language-model": {
         "adapter_config.json": "a5f893c5cbfdc84abd0445be71b14c5826bbd2743a0ab4c2c9d6d5877c505add",
         "adapter_model.safetensors": "8689076057265dad78ab3b399020f53682d9d3d0e1d593630e536bea4a9a943d",
@@ -122,7 +126,7 @@ class Source(NamedTuple):
     """The two sources of a model or data set."""
 
     embedded: Callable[[], Path]  # Finds and verifies the local folder.
-    full: HubFiles | WebFiles
+    full: HubFiles | WebFiles | None  # None: there is no other; the embedded one serves for both choices.
 
 
 def choice() -> str:
@@ -181,9 +185,9 @@ def _located(what: str, name: str, sources: Mapping[str, Source]) -> str:
             f"No {what} is called {name!r}. Checkpoints: {', '.join(CHECKPOINTS)}. Data sets: "
             f"{', '.join(DATA_SETS)}; {generated}."
         )
-    if choice() == "embedded":
-        return str(sources[name].embedded())
     full = sources[name].full
+    if choice() == "embedded" or full is None:
+        return str(sources[name].embedded())
     return str(from_hub(full) if isinstance(full, HubFiles) else from_web(name, full))
 
 
@@ -652,6 +656,7 @@ CHECKPOINTS = {
     "entity-tagger": Source(functools.partial(_shipped_on_encoder, "entity-tagger"), _CONLL),
     "answer-finder": Source(functools.partial(_shipped_on_encoder, "answer-finder"), _SQUAD),
     "summarizer": Source(functools.partial(_shipped, "summarizer"), _BART),
+    "recurrent-translator": Source(functools.partial(_shipped, "recurrent-translator"), None),
     "translator": Source(functools.partial(_shipped, "translator"), _OPUS_MT),
     "gemma": Source(_gemma, _GEMMA),
     "gpt2-xl": Source(functools.partial(_not_embedded, "gpt2-xl"), _GPT2_XL),

@@ -95,8 +95,17 @@ def test_what_has_no_embedded_form_says_where_it_is(locate, name):
         locate(name)
 
 
+@pytest.mark.parametrize("choice", ["embedded", "full"])
+def test_what_the_hub_does_not_have_is_ours_with_either_choice(choice, monkeypatch):
+    monkeypatch.setenv("BOOK_RESOURCES", choice)
+    folder = Path(resources.checkpoint("recurrent-translator"))
+    assert {file.name for file in folder.iterdir()} == {"README.md", "config.json", "model.safetensors"}
+
+
 def test_no_pickled_weights():
     for source in [*resources.CHECKPOINTS.values(), *resources.DATA_SETS.values()]:
+        if source.full is None:  # Ours alone, with either choice.
+            continue
         files = source.full.addresses if isinstance(source.full, resources.WebFiles) else source.full.files
         assert {Path(file).suffix for file in files} <= {
             ".safetensors", ".json", ".txt", ".md", ".parquet", ".csv", ".jsonl", ".spm", ".gz",

@@ -455,6 +455,19 @@ def test_four_heads_share_the_width_and_write_all_of_it():
     assert texts_of("heads_add_up").count("+") == 3
 
 
+def test_the_three_states_are_asked_as_chapter_06_computes_it():
+    asking, states = torch.tensor([-1.5, 0.5]), torch.tensor([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    scores = states @ asking
+    weights = scores.softmax(dim=0)
+    texts = texts_of("three_states_asked")
+    vectors = [f"({x:g}, {y:g})" for x, y in (asking.tolist(), *states.tolist())]
+    assert [text for text in texts if text.startswith("(")] == vectors
+    assert [text for text in texts if text.startswith("score")] == [f"score {e:g}" for e in scores.tolist()]
+    found = [text for text in texts if text.startswith("weight")]
+    assert found == [f"weight {alpha:.2f}" for alpha in weights.tolist()]
+    assert "context\u00a0({:.2f}, {:.2f})".format(*(weights @ states).tolist()) in texts
+
+
 # --- Chapter 05: what is trained, and the correction of a matrix.
 
 

@@ -1,0 +1,247 @@
+"""Checks of the exercises of chapter 06, from recurrence to attention."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from chapters_src.data import corners
+from chapters_src.exercises.checking import (
+    Asked,
+    Missing,
+    Wrong,
+    as_function,
+    as_number,
+    exercise,
+    is_missing,
+    show,
+)
+
+INPUTS, STATE = 300, 512  # of 6.1
+STATES = torch.tensor([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]], dtype=torch.float64)  # of 6.2
+ASKING = torch.tensor([-1.5, 0.5], dtype=torch.float64)
+W_QUERY = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype=torch.float64)
+W_KEY = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]], dtype=torch.float64)
+V = torch.tensor([-1.0, 1.0, 0.5], dtype=torch.float64)
+FROM_LOSS = torch.tensor([0.3, -2.0], dtype=torch.float64)
+POSITIONS = 1024  # of 6.3
+CORNERS, NOISE, STEPS = 8, 0.1, 300  # of 6.4
+ANSWERED, NOT_ANSWERED, MOST_OFTEN = 0.95, 0.7, 0.75
+SENTENCES, ENOUGH = 5, 3  # of 6.5
+TRAINED = 12  # corners in the longest laps of the training, of 6.6
+
+
+@exercise("6.1")
+def weights_of_a_gru(num_weights: object) -> str:
+    """Count them by the formula."""
+    found = as_number(num_weights, "num_weights")
+    gate = STATE * INPUTS + STATE * STATE
+    start = f"`num_weights` is {show(num_weights)}. "
+    hints = {
+        3 * (gate + STATE): "That counts one bias for each gate and the proposal. PyTorch has more.",
+        3 * gate: "That leaves out the biases.",
+        gate + 2 * STATE: "That is one gate's worth.",
+        2 * (gate + 2 * STATE): "That counts the two gates. What else has matrices of its own?",
+        4 * (gate + 2 * STATE): "That is an LSTM's number.",
+    }
+    if found in hints:
+        raise Wrong(start + hints[int(found)])
+    if found != 3 * (gate + 2 * STATE):
+        raise Wrong(start + "Take the formulas of the GRU one by one: which matrices and biases are in each?")
+    return "These are all the weights that `gru_step` takes."
+
+
+@exercise("6.2")
+def gradients_of_three_scores(score_gradients: object) -> str:
+    """Compute them by the formula."""
+    if is_missing(score_gradients):
+        raise Missing("`score_gradients`")
+    values = score_gradients.tolist() if hasattr(score_gradients, "tolist") else score_gradients
+    if not isinstance(values, list | tuple) or len(values) != 3:
+        raise Wrong(f"Wanted three numbers, those of e_1, e_2 and e_3, not {show(score_gradients)}.")
+    found = torch.tensor([as_number(value, "score_gradients") for value in values], dtype=torch.float64)
+    scores = torch.tanh(ASKING @ W_QUERY.T + STATES @ W_KEY.T) @ V
+    alpha = scores.softmax(dim=0)
+    context = alpha @ STATES
+    expected = alpha * ((STATES - context) @ FROM_LOSS)
+
+    def is_near(other: torch.Tensor) -> bool:
+        return bool(((found - other).abs() < 0.006).all())
+
+    if is_near(expected):
+        return "They add up to zero: if all scores rise by the same amount, no weight changes."
+    if is_near(alpha * (STATES @ FROM_LOSS)):
+        raise Wrong(f"Their sum is {show(found.sum().item())}, not 0. Is the average subtracted?")
+    if is_near((STATES - context) @ FROM_LOSS):
+        raise Wrong("These are not multiplied by the weights of the states.")
+    if is_near(-expected):
+        raise Wrong("Every sign is the wrong way round.")
+    dot = (STATES @ ASKING).softmax(dim=0)
+    general = ((STATES @ W_KEY.T) @ (W_QUERY @ ASKING)).softmax(dim=0)
+    for name, other in (("dot product", dot), ("general score", general)):
+        if is_near(other * ((STATES - other @ STATES) @ FROM_LOSS)):
+            raise Wrong(f"These belong to the {name}; wanted are those of additive attention.")
+    if is_near(alpha * ((STATES - STATES.mean(dim=0)) @ FROM_LOSS)):
+        raise Wrong("The average that is subtracted is the plain one; the formula has the weighted one.")
+    if abs(found.sum()) > 0.01:
+        raise Wrong(f"Their sum is {show(found.sum().item())}. The gradients of all scores add up to 0.")
+    wrong = [f"e_{j + 1}" for j in range(3) if abs(found[j] - expected[j]) > 0.006]
+    raise Wrong(f"Not so for {' and '.join(wrong)}. Begin with the context: {show_vector(context)}.")
+
+
+def show_vector(values: torch.Tensor) -> str:
+    """Write a vector with two decimals."""
+    return f"({', '.join(f'{value:.2f}' for value in values.tolist())})"
+
+
+@exercise("6.3")
+def layers_to_the_first_position(plain: object, dilated: object) -> str:
+    """Count by reach: two positions a layer, or twice as many in each."""
+    steps = POSITIONS - 1
+    found = as_number(plain, "plain")
+    if found != math.ceil(steps / 2):
+        start = f"`plain` is {show(plain)}. "
+        if found == math.ceil(steps / 5) or found == math.ceil(POSITIONS / 5):
+            raise Wrong(start + "A window of five reaches two to the left, not five.")
+        if found == math.ceil(steps / 4):
+            raise Wrong(start + "Two of the four neighbors lie to the right, where nothing is needed.")
+        if found == steps / 2:
+            raise Wrong(start + "There is no half layer.")
+        raise Wrong(f"{start}So many layers reach {show(2 * found)} positions to the left, not {steps}.")
+    found = as_number(dilated, "dilated")
+    if not 0 < found < 60 or found != int(found):
+        raise Wrong(f"`dilated` is {show(dilated)}. Each layer reaches twice as far as the one before.")
+    reach = 2 * (2 ** int(found) - 1)
+    if reach < steps:
+        raise Wrong(f"`dilated` is {show(dilated)}: so many layers reach {reach:,} positions back.")
+    if 2 * (2 ** (int(found) - 1) - 1) >= steps:
+        raise Wrong(f"`dilated` is {show(dilated)}: one layer less reaches far enough, too.")
+    return (
+        "For twice the length, the first stack needs twice the layers, the dilated one a single layer more."
+    )
+
+
+@exercise("6.4", takes="about ten seconds")
+def questions_about_walks(
+    easy: object, hard: object, *, share_right: Callable[..., float], make_model: Callable[..., Any]
+) -> str:
+    """Train a model with and one without positions on each question."""
+    asked = {"easy": as_function(easy, "easy(walk)"), "hard": as_function(hard, "hard(walk)")}
+    _, labels = _walks(2000, torch.Generator().manual_seed(64))
+    for name, question in asked.items():
+        answers = [_answer(question, walk) for walk in labels.tolist()]
+        share = sum(answers) / len(answers)
+        if not 1 - MOST_OFTEN <= share <= MOST_OFTEN:
+            most = "yes" if share > 0.5 else "no"
+            raise Wrong(f'The answer of `{name}` is "{most}" for {max(share, 1 - share):.0%} of the walks.')
+    found = {}
+    for name, question in asked.items():
+        for places in (False, True):
+            generator = torch.Generator().manual_seed(64)
+
+            def batch(count: int = 64, question=question, generator=generator) -> tuple:
+                points, labels = _walks(count, generator)
+                answers = [float(_answer(question, walk)) for walk in labels.tolist()]
+                return points, None, torch.tensor(answers)
+
+            found[name, places] = share_right(lambda places=places: make_model(CORNERS, places), batch, STEPS)
+    told = {key: f"{share:.0%}" for key, share in found.items()}
+    if found["easy", False] < ANSWERED:
+        raise Wrong(f"Without positions {told['easy', False]} of the answers to `easy` are right.")
+    if found["easy", True] < ANSWERED:
+        raise Wrong(f"With positions {told['easy', True]} of the answers to `easy` are right: too hard.")
+    if found["hard", False] > NOT_ANSWERED:
+        raise Wrong(
+            f"Without positions {told['hard', False]} of the answers to `hard` are right. Does the order of "
+            "the corners change your answer often enough?"
+        )
+    if found["hard", True] < ANSWERED:
+        raise Wrong(f"With positions {told['hard', True]} of the answers to `hard` are right: too hard.")
+    return (
+        f"easy: {told['easy', False]} without positions, {told['easy', True]} with them; hard: "
+        f"{told['hard', False]} and {told['hard', True]}."
+    )
+
+
+def _walks(count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    points, labels = corners.laps(count, CORNERS, noise=NOISE, generator=generator)
+    return points[:, :CORNERS], labels[:, :CORNERS]
+
+
+def _answer(question: Asked, walk: list[int]) -> bool:
+    found = question(walk)
+    if hasattr(found, "item") and getattr(found, "shape", None) == ():
+        found = found.item()
+    if not isinstance(found, bool):
+        raise Wrong(f"{question.called(walk)} gives {show(found)}; wanted True or False.")
+    return found
+
+
+@exercise("6.5")
+def because_of_five_sentences(
+    sentences: object, *, translate: Callable[[str], tuple], known: Mapping[str, int]
+) -> str:
+    """Translate each, and see where the last word of the clause looks."""
+    if is_missing(sentences):
+        raise Missing("`sentences`")
+    if not isinstance(sentences, dict) or not all(
+        isinstance(each, str) and each for pair in sentences.items() for each in pair
+    ):
+        raise Wrong(f"Wanted a dictionary from sentences to verbs, not {show(sentences)}.")
+    if len(sentences) != SENTENCES:
+        raise Wrong(f"There are {len(sentences)} sentences; {SENTENCES} are wanted.")
+    passed, remarks = 0, []
+    for sentence, verb in sentences.items():
+        words, german, weights = translate(sentence)
+        place = _place_of_verb(sentence, verb, words, known)
+        last = _end_of_clause(german)
+        if last is None:
+            remarks.append(f"{sentence!r}: the translation has no clause with 'weil'")
+            continue
+        looked_at = words[int(weights[last].argmax())]
+        passed += looked_at == words[place]
+        if looked_at != words[place]:
+            remarks.append(f"{sentence!r}: {german[last]!r} looks at {looked_at!r}")
+    if passed < ENOUGH:
+        raise Wrong(f"{passed} of {SENTENCES} pass. {'; '.join(remarks[:3])}.")
+    return f"In {passed} of {SENTENCES} the last word of the German clause looks at your verb."
+
+
+def _place_of_verb(sentence: str, verb: str, words: Sequence[str], known: Mapping[str, int]) -> int:
+    unknown = [word for word in words if word not in known]
+    if unknown:
+        raise Wrong(f"{sentence!r}: the translator does not know {', '.join(map(repr, unknown))}.")
+    if "because" not in words:
+        raise Wrong(f"{sentence!r} has no 'because'.")
+    start = list(words).index("because")
+    end = next((i for i in range(start, len(words)) if words[i] in (",", ".")), len(words))
+    clause = words[start + 1 : end]
+    if verb not in clause:
+        raise Wrong(f"{verb!r} is no word of the clause {' '.join(clause)!r}.")
+    return start + 1 + clause.index(verb)
+
+
+def _end_of_clause(german: Sequence[str]) -> int | None:
+    """The place of the last word of the clause with weil."""
+    low = [word.lower() for word in german]
+    if "weil" not in low:
+        return None
+    start = low.index("weil")
+    end = next((i for i in range(start, len(low)) if low[i] in (",", ".", "<end>")), len(low))
+    return end - 1 if end - 1 > start else None
+
+
+@exercise("6.6")
+def first_position_that_fails(learned: object, sinusoidal: object) -> str:
+    """Compare with the longest laps of the training."""
+    for name, answer in (("learned", learned), ("sinusoidal", sinusoidal)):
+        found = as_number(answer, name)
+        start = f"`{name}` is {show(answer)}. "
+        if found == TRAINED:
+            raise Wrong(start + "Do you count from 0? The first position is 1.")
+        if found < TRAINED:
+            raise Wrong(start + "That is a position of the training. Was the model trained for 700 steps?")
+        if found != TRAINED + 1:
+            raise Wrong(start + "An earlier position fails, too: score each position by itself.")
+    return "Both kinds fail at the first position that no lap of the training had."
