@@ -108,6 +108,7 @@ def questions() -> Planted:
             "change your answer often enough": (easy, easy),
             '"no" for': (lambda walk: walk.count(0) == 4, hard),
             '"yes" for': (easy, lambda walk: len(walk) == 8),
+            "at most 70% are allowed": (easy, lambda walk: walk[0] == 0),
             "wanted true or false": (lambda walk: walk[0], hard),
         },
         known,
@@ -139,6 +140,8 @@ def clauses() -> Planted:
     three = dict.fromkeys([*texts[:3], *bad], "is")
     two = dict.fromkeys([*texts[:2], *bad, "We cannot sleep because the picture is ugly."], "is")
     four = dict.fromkeys(texts[:4], "is")
+    elsewhere = [f"The {x}picture is ugly because the {y}picture is ugly." for x in more for y in more]
+    outside = dict.fromkeys([*texts[:2], *elsewhere[:3]], "is")  # the last word looks at the first "is"
     return Planted(
         (right,),
         {
@@ -148,6 +151,7 @@ def clauses() -> Planted:
             "no word of the clause": ({"I sleep because the picture is new.": "sleep"} | four,),
             "4 sentences": (four,),
             "from sentences to verbs": (texts,),
+            "looks at 'is' outside the clause": (outside,),
         },
         {"translate": translate, "known": known},
         also_right=((three,),),
