@@ -105,7 +105,7 @@ def questions() -> Planted:
         (easy, hard),
         {
             "without positions": (hard, hard),
-            "change your answer often enough": (easy, easy),
+            "change your answer often enough": (easy, lambda walk: walk.count(0) > walk.count(2)),
             '"no" for': (lambda walk: walk.count(0) == 4, hard),
             '"yes" for': (easy, lambda walk: len(walk) == 8),
             "at most 70% are allowed": (easy, lambda walk: walk[0] == 0),
