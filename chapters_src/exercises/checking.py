@@ -319,12 +319,15 @@ def show(value: Any) -> str:
         return f"{_article(type(value).__name__)} of shape {tuple(value.shape)}"
     if isinstance(value, float):
         return f"{value:.4g}"
-    if isinstance(value, list | tuple | set | frozenset | dict | str | int | range) or value is None:
+    if type(value) in _PLAIN:  # a subclass, such as a Counter or a named tuple, is shown by its type
         text = _SHORT.repr(value)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
     if inspect.isroutine(value):
         return f"the function {value.__name__}"
     return _article(type(value).__name__)
+
+
+_PLAIN = (list, tuple, set, frozenset, dict, str, int, bool, range, type(None))
 
 
 class _Short(reprlib.Repr):

@@ -5,6 +5,7 @@ import random
 import re
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -270,6 +271,9 @@ def test_a_function_is_wanted_and_not_its_result():
         (gives_its_input, "the function gives_its_input"),
         (True, "True"),
         (range(3), "range(0, 3)"),
+        (Counter("ab"), "a Counter"),
+        (torch.zeros(2, 3).max(dim=1), "a max"),
+        ([Counter("ab"), {1, 2}, (), False], "[a Counter, {1, 2}, (), False]"),
     ],
 )
 def test_values_are_shown_in_a_few_words(value, shown):
