@@ -292,7 +292,7 @@ def sabotage_and_bet(sabotage: object, bet: object, *, model: nn.Module, ids: Te
         )
     if torch.equal(logits, moved):
         raise Wrong(
-            "Your change changes nothing here: the next token's logits are the same to the last digit."
+            f"Your change changes nothing here: all {TOKENS} tokens have the same logits to the last digit."
         )
     before, line = (tokenizer.decode(tokens).split("\n")[0].strip() for tokens in (right, found))
     outcome = _outcome(before, line)
@@ -301,7 +301,7 @@ def sabotage_and_bet(sabotage: object, bet: object, *, model: nn.Module, ids: Te
     else:
         first = next(i for i in range(TOKENS) if right[i] != found[i])
         said = f"From token {first + 1} on it writes otherwise"
-    said += f": {show(line)}, and a logit of the first has moved by {(logits - moved).abs().max():.2g}"
+    said += f": {show(line)}, and a logit of the first has moved by {(logits - moved)[0].abs().max():.2g}"
     if outcome != bet:
         raise Wrong(f"{said}. That counts as {outcome!r}.")
     return f"{said}. You bet on that."
@@ -314,13 +314,13 @@ def _outcome(before: str, line: str) -> str:
 
 
 def _written(model: Any, ids: Tensor) -> tuple[list[int], Tensor]:
-    """Return the tokens that a model writes greedily, and its first logits."""
+    """Return the tokens that a model writes greedily, and the logits of each."""
     length, each = ids.shape[1], []
     with torch.inference_mode():
         for _ in range(TOKENS):
             each.append(model.head(model(ids)[:, -1:])[0])
             ids = torch.cat([ids, each[-1].argmax(dim=-1, keepdim=True)], dim=1)
-    return ids[0, length:].tolist(), each[0][-1]
+    return ids[0, length:].tolist(), torch.cat(each)
 
 
 # 8.6: GPT-2 ------------------------------------------------------------------------------------------------

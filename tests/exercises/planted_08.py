@@ -235,6 +235,9 @@ def bets() -> Planted:
         model.table.data *= 1.5
         model.table.data[6] = 2 * F.one_hot(torch.tensor(9), len(WORDS))
 
+    def later(model):  # The first token's logits stay.
+        model.table.data[2] = 2 * F.one_hot(torch.tensor(6), len(WORDS))
+
     other, broken = write(1, 2, 3, 5), write(9, 9, 9, 9, 9)
     return Planted(
         (other, "another sentence"),
@@ -248,7 +251,7 @@ def bets() -> Planted:
             "has to be one of": (other, "another"),
         },
         given,
-        also_right=((scale, "same"), (next_line, "same"), (broken, "broken")),
+        also_right=((scale, "same"), (next_line, "same"), (later, "another sentence"), (broken, "broken")),
         secrets=("1e12", "1e+12", "1000000"),
     )
 
