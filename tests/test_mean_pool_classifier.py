@@ -80,6 +80,13 @@ def test_one_line_loads_it_with_equal_logits(model, tokenizer, folder):
     assert torch.equal(logits_of(again, tokenizer), logits_of(model, tokenizer))
 
 
+def test_the_old_argument_for_all_scores_is_ignored(folder):
+    """Chapter 05 says so."""
+    loaded = pipeline("text-classification", model=str(folder))
+    assert loaded(TEXTS, return_all_scores=True) == loaded(TEXTS)
+    assert [len(row) for row in loaded(TEXTS, top_k=None)] == [len(NAMES)] * len(TEXTS)
+
+
 ELSEWHERE = """
 import json, sys
 from transformers import pipeline
