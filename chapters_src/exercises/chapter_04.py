@@ -26,6 +26,7 @@ PROMISE, EDITED, HALF = 0.8, 0.2, 0.5
 FOLDS = 0.06  # of 4.3: how far the recall may be from what is promised, in folds that are not the reader's
 MARKS = " .!?…"  # of 4.4: what may stand at the end of a message
 NEAR = 0.035  # of 4.5: how far the means of two times ten splits may be apart
+EDGE = 0.06  # of 4.6: so near to 0, an end of the interval may be on the other side in the reader's folds
 
 
 @exercise("4.1")
@@ -119,6 +120,8 @@ def threshold_for_fear(
     unseen = cross_val_predict(_head(), x, y, cv=folds, method="predict_proba")[:, FEAR]
     recall = (unseen[y == FEAR] >= found).mean()
     says = f"In folds of the check's own it finds {recall:.0%} of the training messages of fear"
+    if recall < 0.4:  # fewer than messages that were seen in training explain
+        raise Wrong(f"{says}. Do {PROMISE:.0%} of their probabilities lie above your threshold, or below it?")
     if recall < PROMISE - FOLDS:
         raise Wrong(
             f"{says}. Other folds explain a few points, not so many. Was the probe asked about messages that "
@@ -295,7 +298,10 @@ def texts_of_your_own(
     plain = [" ".join(_words(text)) or text for text in texts]  # another mark makes no other text
     twice = [text for text, own in zip(texts, plain, strict=True) if plain.count(own) > 1]
     if twice:
-        raise Wrong(f"{show(twice[0])} occurs more than once: it could be on both sides of a split.")
+        raise Wrong(
+            f"{show(twice[0])} occurs more than once, or again with other marks: it could be on both sides "
+            "of a split."
+        )
     names, counts = np.unique(labels, return_counts=True)
     if not 2 <= len(names) <= 5 or counts.min() < 5:
         raise Wrong(
@@ -311,10 +317,13 @@ def texts_of_your_own(
         f"{counts.max() / counts.sum():.2f}; the lead is {lead.low:+.2f} to {lead.high:+.2f}"
     )
     allowed = {found}
-    if min(abs(lead.low), abs(lead.high)) < 0.04:  # other folds may say otherwise
+    if min(abs(lead.low), abs(lead.high)) < EDGE:  # other folds may say otherwise
         allowed |= {"open", "encoder" if lead.estimate > 0 else "counts" if lead.estimate < 0 else "open"}
     if verdict not in allowed:
-        raise Wrong(f"{scores} in the check's folds. Does that go with your verdict?")
+        raise Wrong(
+            f"{scores}, for the chapter's two classifiers in the check's folds. Does that go with your "
+            "verdict?"
+        )
     return f"{scores}."
 
 

@@ -104,6 +104,7 @@ def promise() -> Planted:
         {
             "Was the probe asked": (naive,),
             "a few points, not so many": (float(np.quantile(unseen, 0.3)),),
+            "or below it": (float(np.quantile(unseen, 0.8)),),
             "finds 100%": (0.001,),
             "more false alarms": (float(np.quantile(unseen, 0.1)),),
             "lies between 0 and 1": (20,),
