@@ -47,6 +47,7 @@ class Shelf:
         monkeypatch.setattr(execute.Run, "start", lambda run: self._start(run))
         monkeypatch.setattr(execute.Run, "is_over", lambda run: run.seconds() > self.seconds)
         monkeypatch.setattr(execute.Run, "lost_its_port", lambda run: False)
+        monkeypatch.setattr(execute.Run, "lost_a_race", lambda run: False)
         monkeypatch.setattr(execute.Run, "finish", lambda run: self._finish(run))
         monkeypatch.setattr(execute.Run, "stop", lambda run: self.stopped.append(run.notebook.stem))
 
@@ -432,6 +433,62 @@ def test_a_kernel_whose_port_was_taken_starts_again(reports, starts, failed, tmp
     folder.mkdir()
     failures = execute._run_all([execute.Run(notebook, "key", folder, 0.3)], lambda line: None)
     assert len(played) == starts
+    assert failures == ([reports[-1]] if failed else [])
+    assert (folder / "01.json").exists() == (not failed)
+
+
+CLAIM_FAILED = "ClaimFailed: this did not hold: twice as fast"
+
+
+@pytest.mark.parametrize(
+    "reports, tags, starts, failed",
+    [
+        pytest.param([CLAIM_FAILED, ""], ["timing"], 2, False, id="slow beside another"),
+        pytest.param([CLAIM_FAILED] * 2, ["timing"], 2, True, id="slow alone, too"),
+        pytest.param([CLAIM_FAILED], [], 1, True, id="a claim about something else"),
+        pytest.param(["ZeroDivisionError"], ["timing"], 1, True, id="another error in such a cell"),
+    ],
+)
+def test_a_claim_about_time_gets_a_second_measurement_alone(
+    reports, tags, starts, failed, tmp_path, monkeypatch
+):
+    """Two notebooks: 01 plays the reports, 02 runs. The second start of 01 comes when 02 is over."""
+    over, played = set(), []
+
+    def start(run):
+        report = reports[run.starts] if run.notebook.stem == "01" else ""
+        if run.notebook.stem == "01" and run.starts:
+            assert over == {"02"}, "it has the computer for itself"
+        played.append(run.notebook.stem)
+        run.starts, run.started = run.starts + 1, time.monotonic()
+        run.work.parent.mkdir(parents=True, exist_ok=True)
+        outputs = [new_output("error", ename="E", evalue="", traceback=[])] if report else []
+        cell = new_code_cell("", id="one", outputs=outputs, metadata={"tags": tags})
+        nbformat.write(new_notebook(cells=[cell]), run.work)
+        run.report = (tmp_path / f"report {run.notebook.stem}").open("w+", encoding="utf-8")
+        run.report.write(report)
+        wait = 0.5 if run.notebook.stem == "02" else 0
+        run.process = subprocess.Popen(
+            [sys.executable, "-c", f"import time; time.sleep({wait}); exit({int(bool(report))})"]
+        )
+
+    def finish(run):
+        over.add(run.notebook.stem)
+        return keep(run)
+
+    keep = execute.Run.finish
+    monkeypatch.setattr(execute, "WORK", tmp_path / "work")
+    monkeypatch.setattr(execute, "num_cores", lambda: 2)
+    monkeypatch.setattr(execute, "LOOK", 0.02)
+    monkeypatch.setattr(execute.Run, "start", start)
+    monkeypatch.setattr(execute.Run, "finish", finish)
+    folder = tmp_path / "executed"
+    folder.mkdir()
+    for name in ("01", "02"):
+        (tmp_path / f"{name}.ipynb").write_text("{}", encoding="utf-8")
+    runs = [execute.Run(tmp_path / f"{name}.ipynb", "key", folder, 0.3) for name in ("01", "02")]
+    failures = execute._run_all(runs, lambda line: None)
+    assert played.count("01") == starts and played.count("02") == 1
     assert failures == ([reports[-1]] if failed else [])
     assert (folder / "01.json").exists() == (not failed)
 
