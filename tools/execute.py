@@ -331,9 +331,7 @@ def _run_all(waiting: list[Run], say: Callable) -> list[str]:
                     continue
                 running.remove(run)
                 if run.lost_a_race():
-                    say(
-                        f"  again  {run.notebook.stem}, later and alone: a claim about measured time was false"
-                    )
+                    say(f"  again  {run.notebook.stem}, later and alone: a claim about time was false")
                     run.report.close()
                     run.raced, run.use = True, measure_run.Use()
                     alone.append(run)
