@@ -55,6 +55,7 @@ def long_texts() -> Planted:
         (right,),
         {
             "has to hold [CLS] and [SEP] too": (lambda ids, n, o: cut(ids, n, n - o),),
+            "stand in two neighboring": (lambda ids, n, o: cut(ids, n - 2, n - o),),
             "how far a window moves on": (lambda ids, n, o: cut(ids, n - 2, o),),
             "as if nothing were repeated": (lambda ids, n, o: cut(ids, n - 2, n - 2),),
             "All of the last one stands": (
@@ -189,6 +190,9 @@ def dropout() -> Planted:
             "more than it should": (for_the_whole_word,),
             "is each place left out by a draw": (only_the_best,),
             "When is a word done, if in a round": (never_done,),
+            "it never ends": (
+                lambda w, v, rate, g: general(w, v, lambda place: g.random() >= rate, goes_on=True),
+            ),
             "fewer than it should": (lambda w, v, rate, g: right(w, v, rate if rate == 1 else rate / 2, g),),
             "at this rate nothing may be left out": (
                 lambda w, v, rate, g: general(w, v, lambda place: g.random() < rate),
