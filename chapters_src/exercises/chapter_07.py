@@ -98,8 +98,8 @@ def ranks_within_layers(
     said = f"{found[0]} and {found[1]}"
     if found == over_all:
         raise Wrong(
-            f"{said} are ranks among all heads. Look where the heads of each layer stand in that list, those of "
-            "the last layer above all. Rank within a layer."
+            f"{said} are ranks among all heads. Look where the heads of each layer stand in that list, above "
+            "all those of the last layer. Rank within a layer."
         )
     if found == tuple(rank - 1 for rank in within):
         raise Wrong(f"{said}: count from 1, for the largest change.")
