@@ -65,6 +65,23 @@ ROWS = (
 )
 
 
+def initialize(model: nn.Module, seed: int) -> None:
+    """Draw its weights anew, whatever the library does: matrices by Xavier, embeddings standard normal.
+
+    Args:
+        model: changed in place. Its biases become zero, its gains stay.
+        seed: of the weights.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        if "embedding" in name:
+            nn.init.normal_(parameter, generator=generator)
+        elif parameter.ndim == 2:
+            nn.init.xavier_uniform_(parameter, generator=generator)
+        elif name.endswith("bias"):
+            nn.init.zeros_(parameter)
+
+
 def reversing_model(norm_first: bool, seed: int, num_layers: int = 12) -> nn.ModuleDict:
     """Make the encoder and its head, with weights that depend on the seed alone.
 
@@ -88,14 +105,7 @@ def reversing_model(norm_first: bool, seed: int, num_layers: int = 12) -> nn.Mod
         norm_first=norm_first,
     )
     model = nn.ModuleDict({"body": Encoder(config), "head": nn.Linear(config.d_model, KINDS)})
-    generator = torch.Generator().manual_seed(seed)
-    for name, parameter in model.named_parameters():
-        if "embedding" in name:
-            nn.init.normal_(parameter, generator=generator)
-        elif parameter.ndim == 2:
-            nn.init.xavier_uniform_(parameter, generator=generator)
-        elif name.endswith("bias"):
-            nn.init.zeros_(parameter)
+    initialize(model, seed)
     return model
 
 

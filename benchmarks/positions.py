@@ -37,6 +37,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from benchmarks.norm_order import initialize
 from chapters_src import records
 from chapters_src.transformer import Config, LanguageModel
 from recipes.output import write_record
@@ -74,14 +75,7 @@ def looking_back(positions: str, seed: int) -> LanguageModel:
         tie_weights=False,
     )
     model = LanguageModel(config)
-    generator = torch.Generator().manual_seed(seed)
-    for name, parameter in model.named_parameters():
-        if "embedding" in name:
-            nn.init.normal_(parameter, generator=generator)
-        elif parameter.ndim == 2:
-            nn.init.xavier_uniform_(parameter, generator=generator)
-        elif name.endswith("bias"):
-            nn.init.zeros_(parameter)
+    initialize(model, seed)
     return model
 
 

@@ -267,7 +267,7 @@ class Run:
             return False
         try:
             cells = nbformat.read(self.work, 4).cells
-        except Exception:  # a copy that was not written whole
+        except (OSError, ValueError):  # a copy that was not written whole
             return False
         failed = [
             cell for cell in cells if any(out.output_type == "error" for out in cell.get("outputs", ()))
