@@ -68,13 +68,13 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
         "model.safetensors": "6ef8458e8f90014825287b83e03668203bbb8f0e26cfeaf5314f4cce7ba4cc70",
     },
     "translator": {
-        "config.json": "e689108fe5fe52d0363405bd71e19ea9fbf4664aacf9d835b04709ec5e1fb066",
-        "model.safetensors": "19e982d11802c6d5425e32d4ff3148d1101e39e8bb7a10c3291f42c94503244c",
-        "tokenizer.json": "7082f1a3e2be1fbc9f101fdc02e51fa5269b0aa76e74c499c59d0e59145f9759",
+        "config.json": "9a01110af592c93a9eb4ee73d82c83b3beec32fc9570326f9b7b19183e7383a0",
+        "model.safetensors": "bd7db2ffc1c1bb5772dfdb66f382d10751b02c8ab74c83c73c5d25d8c8a0df14",
+        "tokenizer.json": "31411fbf7880b5fd7fa02e356fb1d3cb9a78843468d9c51c58da57b824e1ece8",
     },
     "recurrent-translator": {
-        "config.json": "f83ef8882724174644aae164dfd7d608c616204c8c47e986a97ef2535c50e45e",
-        "model.safetensors": "531012970dda76ee6add8b531a7a8d9fb692ede868af31686c4ce81fa81467f4",
+        "config.json": "6b7de2a6bd6d95be3cf953a9b3856f8b9f8aac25eb861d99f3d0443e0db6fa66",
+        "model.safetensors": "c8f0a5459c680abc9aebb4019946e4eda4d55d81fb76841a628a218e6a7c5192",
     },
     "masked-language-model": {
         "adapter_config.json": "a5f893c5cbfdc84abd0445be71b14c5826bbd2743a0ab4c2c9d6d5877c505add",

@@ -453,9 +453,9 @@ In the last row are sentences with more words than any in training.
 ## What it cannot do
 
 It knows the words and the constructions of the grammar, and no others; a word it does not know becomes
-`<unknown>`. It writes one translation, greedily, and gets no sentence right that has more words than those
-of its training. It is here to be taken apart, not to be used. The weights are under Apache-2.0, like the
-code of this book.
+`<unknown>`. It writes one translation, greedily, and gets most sentences wrong that have more words than
+those of its training. It is here to be taken apart, not to be used. The weights are under Apache-2.0, like
+the code of this book.
 """
 
 

@@ -5,8 +5,8 @@ the number of parameters in its paper. It also names a class of the Transformers
 the published size, and for a tiny one. So `build` makes every model without a network, and `count_by_hand`
 adds up its parameters from those settings alone.
 
-To add a model, add a row; if its class is new, add its formula here. The card, `models.md`, describes the
-columns, the sources and the limits.
+To add a model, add a row. If its class is new, a formula here lets the tests count it by hand, too. The card,
+`models.md`, describes the columns, the sources and the limits.
 """
 
 import ast
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FAMILIES = ("forerunner", "encoder", "decoder", "encoder-decoder", "long documents", "vision")
 LIBRARY = ("yes", "dropped", "never")  # Whether the Transformers library has the model.
-_NUMBERS = ("context", "vocabulary", "paper_parameters")  # Integers that a model may lack.
+_NUMBERS = ("context", "vocabulary", "paper_parameters", "at_work")  # Integers that a model may lack.
 _FILE = Path(__file__).with_suffix("") / "models.csv"
 
 
@@ -94,11 +94,12 @@ def build(row: Mapping[str, Any], size: Literal["published", "tiny"]) -> "PreTra
     return model_class(model_class.config_class(**settings(row, size))).eval()
 
 
-def count_by_hand(row: Mapping[str, Any]) -> int:
+def count_by_hand(row: Mapping[str, Any], *, at_work: bool = False) -> int:
     """Add up the parameters of a model at its published size, from its settings alone.
 
     Args:
         row: a row of the table that `load` returns.
+        at_work: of the experts of a layer, count only as many as work on a token.
 
     Returns:
         The number of parameters of the row's class; a matrix that is used twice counts once.
@@ -110,7 +111,8 @@ def count_by_hand(row: Mapping[str, Any]) -> int:
         raise ValueError(
             f"no formula for the class {row['model_class']!r}: there are {', '.join(sorted(FORMULAS))}"
         )
-    return FORMULAS[row["model_class"]](**settings(row, "published"))
+    formula, chosen = FORMULAS[row["model_class"]], settings(row, "published")
+    return formula(**chosen, at_work=True) if at_work and formula in _WITH_EXPERTS else formula(**chosen)
 
 
 def _read(text: str) -> dict[str, Any]:
@@ -295,6 +297,94 @@ def _qwen(**settings: Any) -> int:
     return _llama(**settings, query_bias=True)
 
 
+def _qwen3(*, num_hidden_layers: int, head_dim: int, **settings: Any) -> int:
+    norms = num_hidden_layers * 2 * head_dim  # Of queries and of keys.
+    return _llama(num_hidden_layers=num_hidden_layers, head_dim=head_dim, **settings) + norms
+
+
+def _gemma3(*, num_hidden_layers: int, hidden_size: int, **settings: Any) -> int:
+    own = {"num_hidden_layers": num_hidden_layers, "hidden_size": hidden_size, "tie_word_embeddings": True}
+    return _qwen3(**own, **settings) + num_hidden_layers * 2 * hidden_size  # Norms after the sublayers.
+
+
+def _mixtral(
+    *,
+    hidden_size: int,
+    num_hidden_layers: int,
+    intermediate_size: int,
+    num_local_experts: int,
+    num_experts_per_tok: int,
+    at_work: bool = False,
+    **settings: Any,
+) -> int:
+    own = {"hidden_size": hidden_size, "num_hidden_layers": num_hidden_layers}
+    rest = _llama(**own, intermediate_size=0, **settings)
+    experts = num_experts_per_tok if at_work else num_local_experts
+    router = num_local_experts * hidden_size
+    return rest + num_hidden_layers * (experts * 3 * hidden_size * intermediate_size + router)
+
+
+def _gpt_oss(
+    *,
+    hidden_size: int,
+    num_hidden_layers: int,
+    num_attention_heads: int,
+    head_dim: int,
+    intermediate_size: int,
+    num_local_experts: int,
+    num_experts_per_tok: int,
+    at_work: bool = False,
+    **settings: Any,
+) -> int:
+    rest = _llama(
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        num_attention_heads=num_attention_heads,
+        head_dim=head_dim,
+        intermediate_size=0,
+        query_bias=True,
+        **settings,
+    )
+    expert = _linear(hidden_size, 2 * intermediate_size) + _linear(intermediate_size, hidden_size)
+    experts = num_experts_per_tok if at_work else num_local_experts
+    router = _linear(hidden_size, num_local_experts)
+    sinks = num_attention_heads  # A learned score for nothing, one a head.
+    layer = experts * expert + router + sinks + hidden_size  # The output of attention has a bias, too.
+    return rest + num_hidden_layers * layer
+
+
+def _deepseek(
+    *,
+    vocab_size: int,
+    hidden_size: int,
+    num_hidden_layers: int,
+    first_k_dense_replace: int,
+    num_attention_heads: int,
+    intermediate_size: int,
+    moe_intermediate_size: int,
+    n_routed_experts: int,
+    n_shared_experts: int,
+    num_experts_per_tok: int,
+    q_lora_rank: int,
+    kv_lora_rank: int,
+    qk_nope_head_dim: int,
+    qk_rope_head_dim: int,
+    v_head_dim: int,
+    at_work: bool = False,
+) -> int:
+    heads = num_attention_heads
+    query = hidden_size * q_lora_rank + q_lora_rank * heads * (qk_nope_head_dim + qk_rope_head_dim)
+    key_and_value = hidden_size * (kv_lora_rank + qk_rope_head_dim)
+    key_and_value += kv_lora_rank * heads * (qk_nope_head_dim + v_head_dim)
+    attention = query + key_and_value + heads * v_head_dim * hidden_size + q_lora_rank + kv_lora_rank
+    expert = 3 * hidden_size * moe_intermediate_size
+    experts = (num_experts_per_tok if at_work else n_routed_experts) + n_shared_experts
+    sparse = (num_hidden_layers - first_k_dense_replace) * (experts * expert + n_routed_experts * hidden_size)
+    dense = first_k_dense_replace * 3 * hidden_size * intermediate_size
+    each = attention + 2 * hidden_size
+    return 2 * vocab_size * hidden_size + num_hidden_layers * each + sparse + dense + hidden_size
+
+
 def _gemma(**settings: Any) -> int:
     return _llama(**settings, tie_word_embeddings=True)
 
@@ -384,20 +474,25 @@ FORMULAS: dict[str, Callable[..., int]] = {
     "BigBirdModel": _bert_with_pooler,
     "CTRLModel": _ctrl,
     "DebertaModel": _deberta,
+    "DeepseekV3ForCausalLM": _deepseek,
     "DistilBertModel": _distilbert,
     "ElectraForPreTraining": _electra,
     "GPT2Model": _gpt2,
     "GPTJForCausalLM": _gptj,
     "GPTNeoForCausalLM": _gpt_neo,
+    "Gemma3ForCausalLM": _gemma3,
     "GemmaForCausalLM": _gemma,
+    "GptOssForCausalLM": _gpt_oss,
     "LlamaForCausalLM": _llama,
     "LongformerModel": _longformer,
     "M2M100Model": _m2m,
     "MarianModel": _marian,
+    "MixtralForCausalLM": _mixtral,
     "ModernBertModel": _modernbert,
     "OpenAIGPTModel": _gpt,
     "PegasusModel": _pegasus,
     "Qwen2ForCausalLM": _qwen,
+    "Qwen3ForCausalLM": _qwen3,
     "RobertaModel": _bert_with_pooler,
     "T5ForConditionalGeneration": _t5,
     "ViTModel": _vit,
@@ -405,3 +500,4 @@ FORMULAS: dict[str, Callable[..., int]] = {
     "XLMRobertaModel": _bert_with_pooler,
     "XLNetModel": _xlnet,
 }
+_WITH_EXPERTS = (_mixtral, _gpt_oss, _deepseek)

@@ -8,12 +8,21 @@ from dataclasses import replace
 import pytest
 
 from chapters_src.data import english_german as eg
-from chapters_src.data.english_german import Clause, Gap, Part, Phrase, Prepositional
+from chapters_src.data.english_german import (
+    Clause,
+    Gap,
+    Part,
+    Phrase,
+    Prepositional,
+    in_english,
+    in_german,
+    splits,
+)
 
 NOUNS = {noun.english: noun for noun in eg.nouns()}
 ADJECTIVES = {adjective.english: adjective for adjective in eg.adjectives()}
 ADVERBS = {adverb.english: adverb for adverb in eg.adverbs()}
-PERSONS = {person.english[0]: person for person in eg._PERSONS}
+PERSONS = {person.english[0]: person for person in eg.PERSONS}
 
 
 def verb(infinitive, frame=None):
@@ -115,7 +124,7 @@ def test_articles_and_plurals_of_english():
 CONJUGATIONS = {
     "essen": "esse isst isst essen / gegessen haben / eat ate eaten",
     "lesen": "lese liest liest lesen / gelesen haben / read read read",
-    "fahren": "fahre fährst fährt fahren / gefahren sein / ride rode ridden",
+    "fahren": "fahre fährst fährt fahren / gefahren sein / drive drove driven",
     "geben": "gebe gibst gibt geben / gegeben haben / give gave given",
     "einladen": "lade lädst lädt laden / eingeladen haben / invite invited invited",
     "waschen": "wasche wäschst wäscht waschen / gewaschen haben / wash washed washed",
@@ -147,7 +156,7 @@ def test_third_persons_of_english():
     he = PERSONS["he"]
     expected = {"gehen": "goes", "waschen": "washes", "weinen": "cries", "spielen": "plays", "haben": "has",
                 "fernsehen": "watches TV", "aufräumen": "tidies", "zurückkommen": "comes back"}  # fmt: skip
-    assert {name: eg._english_verb(Clause(he, verb(name)))[1] for name in expected} == expected
+    assert {name: in_english._english_verb(Clause(he, verb(name)))[1] for name in expected} == expected
 
 
 # Word order: sentences built here, translations written out -------------------------------------------------
@@ -435,7 +444,7 @@ def test_sentences_of_several_clauses(parts, english, german):
 
 def test_contractions():
     def say(german, case, words):
-        return eg._german_prepositional(Prepositional("", german, case, phrase(words)))
+        return in_german._german_prepositional(Prepositional("", german, case, phrase(words)))
 
     assert say("in", "dat", "the old garden") == "im alten Garten"
     assert say("in", "acc", "the house") == "ins Haus"
@@ -448,24 +457,28 @@ def test_contractions():
 
 
 @pytest.fixture(scope="module")
-def splits():
-    return eg.load(12_000, num_held_out=250, seed=1)
+def data():
+    return eg.load(11_000, num_held_out=100, seed=1)
 
 
 @pytest.fixture(scope="module")
-def drawn(splits):
-    return [pair for split in eg.SPLITS for pair in splits[split][:3000]]
+def drawn(data):
+    return [pair for split in eg.SPLITS for pair in data[split][:3000]]
 
 
 def finite_forms():
-    forms = {form for table in (*eg._MODALS.values(), eg._HABEN, eg._SEIN, eg._WAR) for form in table}
+    forms = {
+        form
+        for table in (*in_german.MODALS.values(), in_german._HABEN, in_german._SEIN, in_german._WAR)
+        for form in table
+    }
     present = {prefix + form for verb in eg.verbs() for form in (*verb.present, verb.infinitive)
                for prefix in {"", verb.prefix}}  # fmt: skip
     return forms | present
 
 
 def test_the_finite_verb_is_first_second_or_last():
-    writer, finite = eg._Writer(random.Random(5)), finite_forms()
+    writer, finite = eg.Writer(random.Random(5), eg.lexicon()), finite_forms()
     for _ in range(2000):
         clause = writer.clause()
         words = {order: eg.german(clause, order).split() for order in ("first", "second", "final")}
@@ -480,7 +493,7 @@ def test_the_finite_verb_is_first_second_or_last():
 
 
 def test_a_separable_verb_is_split_only_where_it_should():
-    writer = eg._Writer(random.Random(6))
+    writer = eg.Writer(random.Random(6), eg.lexicon())
     separable = [verb for verb in eg.verbs() if verb.prefix]
     for found in separable:
         clause = replace(writer.clause(verb=found, brief=True), tense="present", time=None)
@@ -533,59 +546,93 @@ def test_nobody_does_it_to_himself(drawn):
 # Splits -----------------------------------------------------------------------------------------------------
 
 
-def test_sizes_and_names(splits):
-    assert tuple(splits) == eg.SPLITS
-    assert [len(splits[split]) for split in eg.SPLITS] == [12_000, 250, 250, 250, 250]
+def test_sizes_and_names(data):
+    assert tuple(data) == eg.SPLITS
+    assert [len(data[split]) for split in eg.SPLITS] == [11_000, *6 * [100]]
 
 
-def test_no_sentence_comes_twice_in_either_language(splits):
+def test_no_sentence_comes_twice_in_either_language(data):
     for language in (0, 1):
-        counts = Counter(pair[language] for split in splits.values() for pair in split)
+        counts = Counter(pair[language] for split in data.values() for pair in split)
         assert counts.most_common(1)[0][1] == 1
 
 
-def test_new_combinations_are_new(splits):
-    known = {bond for split in ("train", "validation", "structures", "longer") for pair in splits[split]
+def test_new_combinations_are_new(data):
+    known = {bond for split in ("train", "validation", "structures", "longer") for pair in data[split]
              for bond in pair.bonds}  # fmt: skip
-    assert all(not pair.bonds <= known for pair in splits["combinations"])
+    assert all(not pair.bonds <= known for pair in data["combinations"])
 
 
-def test_new_structures_are_new_and_made_of_known_rules(splits):
-    others = [pair for split in ("train", "validation", "combinations", "longer") for pair in splits[split]]
+def test_new_structures_are_new_and_made_of_known_rules(data):
+    others = [pair for split in ("train", "validation", "combinations", "longer") for pair in data[split]]
     clauses = {clause for pair in others for clause in pair.clauses}
-    known = frozenset().union(*(clause for pair in splits["train"] for clause in pair.clauses))
+    known = frozenset().union(*(clause for pair in data["train"] for clause in pair.clauses))
     for rules in eg.HELD_OUT_RULES:
         assert not any(rules <= clause for clause in clauses), rules
-        assert any(rules <= clause for pair in splits["structures"] for clause in pair.clauses), rules
+        assert any(rules <= clause for pair in data["structures"] for clause in pair.clauses), rules
         assert rules <= known
-    for pair in splits["structures"]:
+    for pair in data["structures"]:
         assert any(rules <= clause for rules in eg.HELD_OUT_RULES for clause in pair.clauses)
         assert pair.rules <= known
 
 
-def test_longer_is_longer_in_both_languages(splits):
-    def lengths(split):
-        return [tuple(len(words.split()) for words in pair[:2]) for pair in splits[split]]
+def test_longer_and_clauses_differ_from_training_in_one_thing_and_both_in_two(data):
+    lengths = {split: [number for pair in data[split] for number in pair.words] for split in eg.SPLITS}
+    clauses = {split: {len(pair.clauses) for pair in data[split]} for split in eg.SPLITS}
+    short, two = set(eg.SPLITS) - {"longer", "both"}, set(eg.SPLITS) - {"clauses", "both"}
+    assert max(max(lengths[split]) for split in short) == eg.LONGEST
+    assert min(min(lengths[split]) for split in ("longer", "both")) > eg.LONGEST
+    assert all(clauses[split] <= {1, 2} for split in two)
+    assert all(clauses[split] == {3} for split in ("clauses", "both"))
+    built = {splits.pattern(pair.clauses) for pair in data["train"]}
+    for split in two:
+        assert all(splits.pattern(pair.clauses) in built for pair in data[split]), split
+    for split in ("clauses", "both"):
+        assert all(splits.pattern(pair.clauses) not in built for pair in data[split]), split
+        assert {rule for pair in data[split] for rule in pair.rules} <= {
+            rule for pair in data["train"] for rule in pair.rules
+        }
 
-    longest = max(max(pair) for split in eg.SPLITS[:-1] for pair in lengths(split))
-    assert min(min(pair) for pair in lengths("longer")) > longest == eg.LONGEST
+
+def test_every_form_of_a_held_out_word_is_often_in_training(data):
+    counts = Counter(form for pair in data["train"][: splits.FIRST] for form in splits.forms(pair))
+    joined = splits.joined_forms(eg.lexicon())
+    for split in eg.HELD_OUT_SPLITS:
+        new = {form for pair in data[split] for form in splits.forms(pair) if counts[form] < splits.OFTEN}
+        assert new <= (joined if split == "structures" else set()), split
+        assert all(counts[form] == 0 for form in new), "these are what the rules of new structures make"
 
 
-def test_training_has_every_word_and_every_rule(splits):
-    words = {word for pair in splits["train"] for bond in pair.bonds for word in bond}
+def test_verbs_of_state_have_no_perfect_and_nobody_likes_to_once(data):
+    state = {verb.participle for verb in eg.verbs() if verb.kind == "state"}
+    for other in eg.verbs():
+        state -= {other.participle} if other.kind != "state" else {*other.present}
+    for split in eg.SPLITS:
+        for pair in data[split]:
+            assert state.isdisjoint(pair.german.lower().strip(".?").split()), pair
+            assert not re.search(r"(?i)(as soon as|before) .* like", pair.english) or "," in pair.english, (
+                pair
+            )
+            assert "wonder" not in pair.english
+
+
+def test_training_has_every_word_and_every_rule(data):
+    words = {word for pair in data["train"] for bond in pair.bonds for word in bond}
     assert words == eg.vocabulary()
-    rules = {split: {rule for pair in splits[split] for rule in pair.rules} for split in eg.SPLITS}
+    rules = {split: {rule for pair in data[split] for rule in pair.rules} for split in eg.SPLITS}
     assert all(found <= rules["train"] for found in rules.values())
 
 
-def test_the_seed_decides_and_held_out_pairs_do_not_depend_on_the_number():
-    first = eg.load(200, num_held_out=20, seed=3)
+def test_the_seed_decides_and_held_out_pairs_do_not_depend_on_the_number(monkeypatch):
+    monkeypatch.setattr(splits, "FIRST", 1500)
+    monkeypatch.setattr(splits, "OFTEN", 1)
+    first = eg.load(1000, num_held_out=10, seed=3)
     random.seed(9)
-    assert eg.load(200, num_held_out=20, seed=3) == first
-    more = eg.load(400, num_held_out=20, seed=3)
-    assert more["train"][:200] == first["train"]
+    assert eg.load(1000, num_held_out=10, seed=3) == first
+    more = eg.load(2000, num_held_out=10, seed=3)
+    assert more["train"][:1000] == first["train"]
     assert all(more[split] == first[split] for split in eg.HELD_OUT_SPLITS)
-    other = eg.load(200, num_held_out=20, seed=4)
+    other = eg.load(1000, num_held_out=10, seed=4)
     assert all(other[split] != first[split] for split in eg.SPLITS)
 
 
@@ -594,6 +641,65 @@ def test_the_seed_decides_and_held_out_pairs_do_not_depend_on_the_number():
 def test_numbers_of_pairs_that_cannot_be(name, number):
     with pytest.raises(ValueError, match=f"{name}={number}: it must be from 1 to 1,000,000"):
         eg.load(**{name: number})
+
+
+# Words of a reader ------------------------------------------------------------------------------------------
+
+MORE = {
+    "nouns": [
+        "legend;;die Legende;Legende;Legenden;text own",
+        "chart;;das Diagramm;Diagramms;Diagramme;thing own",
+    ],
+    "verbs": ["present;vor|stellen;stellt;vorgestellt;acc action;adult;chart legend"],
+    "adjectives": ["colorful;bunt;bunt;chart garment"],
+    "adverbs": ["at noon;mittags;present"],
+}
+
+
+def test_words_of_a_reader_are_drawn_where_their_classes_say(monkeypatch):
+    monkeypatch.setattr(splits, "FIRST", 4000)
+    monkeypatch.setattr(splits, "OFTEN", 1)
+    data = eg.load(4000, num_held_out=5, seed=2, more=MORE)
+    assert tuple(data) == eg.SPLITS and len(data["train"]) == 4000
+    texts = " ".join(pair.german for pair in data["train"])
+    assert {"Legende", "Diagramm", "vorgestellt", "bunte", "mittags"} <= set(re.findall(r"\w+", texts))
+    bonds = {bond for pair in data["train"] for bond in pair.bonds}
+    assert {noun for word, noun in bonds if word == "vorstellen"} >= {"Legende", "Diagramm"}
+    assert any("presents the" in pair.english for pair in data["train"])
+    assert "Legende" not in {noun.german for noun in eg.nouns()}, "the tables themselves stay as they are"
+
+
+WRONG_ROWS = [
+    ({"noun": ["a"]}, "has the table 'noun'; the tables are nouns, adjectives"),
+    ({"nouns": "legend"}, "is one string: put its rows into a list"),
+    ({"nouns": ["legend;die Legende"]}, "it has 2 columns, not 6 to 8; write english;english_plural"),
+    ({"nouns": ["legend;;Legende;Legende;Legenden;text"]}, "its German is 'Legende'; write article and noun"),
+    ({"nouns": ["legend;;die Legende;Legende;legenden;text"]}, "'legenden' has no capital letter"),
+    ({"nouns": ["legend;;die Legende;;Legenden;text"]}, "genitive is empty"),
+    ({"nouns": ["legend;;die Legende;Legende;Legenden;txt"]}, "no noun is of the class 'txt'; a class is"),
+    ({"nouns": ["legend;;die Legende;Legende;Legenden;own"]}, "no class that verbs take"),
+    ({"nouns": ["cellar;;der Keller;Kellers;Keller;place"]}, "has 'at' such as in=in"),
+    ({"nouns": ["book;;die Schrift;Schrift;Schriften;text"]}, "'book' is already 'das Buch'"),
+    ({"nouns": ["legend!;;die Legende;Legende;Legenden;text"]}, "'!' is in no word"),
+    ({"verbs": ["cover;deck;deckt;gedeckt;acc action;person;table"]}, "'deck' is no infinitive"),
+    ({"verbs": ["cover covered;decken;deckt;gedeckt;acc action;person;table"]}, "eat ate eaten, or cover"),
+    ({"verbs": ["cover;decken;deckt;gedeckt;akk action;person;table"]}, "its frame is 'akk'; take none, acc"),
+    ({"verbs": ["cover;decken;deckt;gedeckt;acc;person;table"]}, "after the frame 'acc' comes one of action"),
+    ({"verbs": ["cover;decken;deckt;gedeckt;acc action;person;"]}, "the frame 'acc' needs objects"),
+    ({"verbs": ["cover;decken;deckt;gedeckt;put action;person;thing"]}, "'put' needs surface, wall or seat"),
+    ({"verbs": ["cover;zu|decken;deckt;gedeckt;acc action;person;table"]}, "its perfect is 'gedeckt'"),
+    ({"verbs": ["cover;decken;d;gedeckt;acc action;person;table"]}, "its present is 'd'"),
+    ({"verbs": ["open;öffnen;öffnet;geöffnet;acc action;person;door"]}, "'open' is already 'auf|machen'"),
+    ({"verbs": ["cover;decken;deckt;gedeckt;acc action;person;table;;gladly"]}, "'gladly' is no adverb"),
+    ({"adjectives": ["colorful;bunt;far;garment"]}, "'far' is no stem of 'bunt'"),
+    ({"adverbs": ["at noon;mittags;day"]}, "its kind is 'day'; take one of past"),
+]
+
+
+@pytest.mark.parametrize(("more", "message"), WRONG_ROWS, ids=[message[:30] for _, message in WRONG_ROWS])
+def test_a_wrong_row_says_what_is_wrong_and_the_way_out(more, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        eg.load(1, num_held_out=1, more=more)
 
 
 # Size, dictionary, the sample that was read -----------------------------------------------------------------
@@ -607,26 +713,17 @@ def test_there_are_enough_words_and_sentences():
     assert eg.count_simple_sentences() >= 10**7
 
 
-def test_the_count_is_that_of_sentences_written_out(monkeypatch):
+def test_the_count_is_that_of_sentences_written_out():
     few = tuple(NOUNS[name] for name in ("suitcase", "man", "uncle", "bird"))
-    two = (verb("packen"), verb("grüßen"))
-    monkeypatch.setattr(eg, "nouns", lambda: few)
-    monkeypatch.setattr(eg, "verbs", lambda: two)
-    monkeypatch.setattr(eg, "_adjectives_of", lambda noun: (ADJECTIVES["old"],))
-    for cached in (eg._nouns_of, eg._verbs_of):
-        cached.cache_clear()
-    try:
-        found = {
-            eg.render([Part(Clause(subject, found, object=patient), "second")])
-            for found in eg.verbs() for one in few[1:3] for subject in eg.noun_phrases(one)
-            for other in few[:3] for patient in eg.noun_phrases(other)
-            if one != other and (found.infinitive == "packen") == (other == few[0])
-        }  # fmt: skip
-        assert len(found) == eg.count_simple_sentences() == 2 * 36 * 36 + 2 * 36 * 36
-    finally:
-        monkeypatch.undo()
-        for cached in (eg._nouns_of, eg._verbs_of):
-            cached.cache_clear()
+    words = eg.Lexicon(few, (ADJECTIVES["old"],), (verb("packen"), verb("grüßen")), ())
+    found = {
+        eg.render([Part(Clause(subject, found, object=patient), "second")])
+        for found in words.verbs for one in few[1:3] for subject in eg.noun_phrases(one, words)
+        for other in few[:3] for patient in eg.noun_phrases(other, words)
+        if one != other and (found.infinitive == "packen") == (other == few[0])
+    }  # fmt: skip
+    man, uncle, suitcase = 12, 28, 36  # Numbers, determiners, with and without "old".
+    assert len(found) == eg.count_simple_sentences(words) == (man + uncle) * suitcase + 2 * man * uncle
 
 
 def test_the_sample_that_was_read_is_what_the_grammar_draws():
@@ -638,10 +735,10 @@ def test_the_sample_that_was_read_is_what_the_grammar_draws():
     assert len(lines) == len(set(lines)) == 200
 
 
-def test_the_sample_covers_every_rule_and_every_word(splits):
+def test_the_sample_covers_every_rule_and_every_word(data):
     sample = eg.checking_sample()
     counts = Counter(rule for pair in sample for rule in pair.rules)
-    assert all(counts[rule] >= 3 for pair in splits["train"] for rule in pair.rules)
+    assert all(counts[rule] >= 3 for pair in data["train"] for rule in pair.rules)
     assert {word for pair in sample for bond in pair.bonds for word in bond} == eg.vocabulary()
     clauses = [clause for pair in sample for clause in pair.clauses]
     assert all(sum(rules <= clause for clause in clauses) >= 3 for rules in eg.HELD_OUT_RULES)

@@ -493,3 +493,61 @@ def test_the_trained_weights_are_counted():
 def test_the_steps_of_training_have_five_numbers_in_their_order():
     said = texts_of("one_training_step")
     assert [text for text in said if text.isdigit()] == list("12345")
+
+
+# --- The drawings of chapter 11: seven tasks, and a router.
+
+
+def chips(root: ElementTree.Element) -> list[list[str]]:
+    """The words in boxes, line by line."""
+    lines: dict[str, list[str]] = {}
+    for element in root.iter(f"{SVG}text"):
+        if element.get("text-anchor") == "middle":
+            lines.setdefault(element.get("y"), []).append(element.text)
+    return list(lines.values())
+
+
+def test_seven_tasks_are_made_from_one_line():
+    rows = chips(ElementTree.parse(FOLDER / "one_line_seven_tasks.svg").getroot())
+    gpt, bert, electra, t5, bart, xlnet, pegasus = zip(rows[::2], rows[1::2], strict=True)
+    line = bart[1]
+    assert " ".join(line) == "every legend in my figures sits on top of the data"
+    assert (gpt[0], gpt[1]) == (line[:-1], line[1:])
+    hidden = [i for i, word in enumerate(bert[0]) if word == "[MASK]"]
+    assert [line[i] for i in hidden] == bert[1]
+    assert [word != own for word, own in zip(electra[0], line, strict=True)] == [
+        w == "yes" for w in electra[1]
+    ]
+    spans = re.split(r"X\d ?", " ".join(t5[1]))[1:-1]
+    filled = re.sub(r"X(\d)", lambda mark: spans[int(mark[1])].strip(), " ".join(t5[0]))
+    assert filled == " ".join(line)
+    assert sorted(xlnet[1]) == sorted(line) and xlnet[0] == line
+    assert " ".join(pegasus[0]).replace("[MASK1]", " ".join(pegasus[1])) == (
+        "It comes back. I love your library. I hate your legend."
+    )
+
+
+def test_the_router_takes_the_two_best_and_weighs_them():
+    root = ElementTree.parse(FOLDER / "router_picks_two.svg").getroot()
+    texts = [element.text for element in root.iter(f"{SVG}text")]
+    scores = [float(text.replace("−", "-")) for text in texts if re.fullmatch(r"−?\d\.\d", text)]
+    best = sorted(sorted(range(8), key=lambda i: -scores[i])[:2])
+    assert len(scores) == 8 and f"expert {best[0] + 1} and expert {best[1] + 1}" in root.findtext(
+        f"{SVG}desc"
+    )
+    weights = np.exp([scores[i] for i in best])
+    assert [text for text in texts if text.startswith("×")] == [f"× {w:.2f}" for w in weights / weights.sum()]
+
+
+# --- The tape of chapter 12: what is asked for is what stands one place further.
+
+
+def test_the_tape_is_cut_into_blocks_whose_labels_are_one_place_further():
+    root = ElementTree.parse(FOLDER / "one_tape_many_lessons.svg").getroot()
+    rows: dict[float, list[str]] = {}
+    for text in sorted(root.iter(f"{SVG}text"), key=lambda text: float(text.get("x"))):
+        if text.get("text-anchor") == "middle" and " " not in text.text:
+            rows.setdefault(float(text.get("y")), []).append(text.text)
+    tape, reads, asked = (rows[y] for y in sorted(rows))
+    assert reads == tape[:-1] and asked == tape[1:] and len(tape) == 9
+    assert tape[0] == "end" and tape.count("end") == 2

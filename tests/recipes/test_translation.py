@@ -8,13 +8,15 @@ import torch
 from safetensors.torch import load_file
 
 from chapters_src import resources
+from chapters_src import translation as module
 from chapters_src.data import english_german
 from chapters_src.evaluation import bleu
 from chapters_src.pretrained import load, save
 from chapters_src.tokenization.byte_pair import BytePairTokenizer
 from chapters_src.training import CheckpointError
+from chapters_src.translation import END, PADDING, SPECIAL_TOKENS, START, Texts, batch_of
 from recipes import translation
-from recipes.translation import END, PADDING, SMOKE, SPECIAL_TOKENS, START, Sizes, Texts
+from recipes.translation import SMOKE, Sizes
 
 SHIPPED = resources._WEIGHTS_FOLDER / "translator"
 FILES = ["README.md", "config.json", "model.safetensors", "run.json", "tokenizer.json"]
@@ -50,7 +52,7 @@ def test_a_smoke_run_goes_from_the_grammar_to_the_card(tmp_path, data, capsys):
     content = (folder / "README.md").read_text(encoding="utf-8")
     assert content in capsys.readouterr().out
     assert "a smoke run: these numbers mean nothing" in content
-    assert "60 train, 8 validation, 8 combinations, 8 structures, 8 longer" in content
+    assert "60 train, 8 validation, 8 combinations, 8 structures, 8 longer, 8 clauses, 8 both" in content
     model, texts = load(folder), Texts(BytePairTokenizer.load(folder / "tokenizer.json"))
     figures = translation.scores(model, texts, data)
     assert translation.table(figures) in content, "the card shows what the files give"
@@ -95,7 +97,7 @@ def test_what_is_shipped_is_small(tmp_path):
 def test_batches_are_what_teacher_forcing_needs(texts):
     short, long = texts.ids("The dog"), texts.ids("The old dog sleeps")
     assert short[-1] == END and START not in short
-    batch = translation.batch_of([(short, long), (long, short)])
+    batch = batch_of([(short, long), (long, short)])
     fill = len(long) - len(short)
     assert batch["source_ids"].tolist() == [short + [PADDING] * fill, long]
     assert batch["source_mask"].tolist() == [[1] * len(short) + [0] * fill, [1] * len(long)]
@@ -112,18 +114,18 @@ def test_smoothed_losses_are_sums_over_target_tokens(model, texts, data):
     pairs = data["train"][:6]
     batches = texts.batches(pairs, 64, shuffle=False)
     assert len(batches) > 1
-    together = translation.batch_of([(texts.ids(p.english), texts.ids(p.german)) for p in pairs])
+    together = batch_of([(texts.ids(p.english), texts.ids(p.german)) for p in pairs])
     for smoothing in (0.0, 0.1):
         apart = sum(translation.loss_of(model, batch, smoothing).item() for batch in batches)
         assert apart == pytest.approx(translation.loss_of(model, together, smoothing).item(), rel=1e-4)
 
 
 def test_translations_are_those_of_one_sentence_at_a_time_in_their_order(model, texts, data, monkeypatch):
-    monkeypatch.setattr(translation, "MAX_NEW", 12)
+    monkeypatch.setattr(module, "MAX_NEW", 12)
     sentences = [pair.english for pair in data["longer"][:3] + data["validation"][:3]]
     for num_beams in (1, 3):
         alone = [translation.translate(model, texts, [s], num_beams)[0] for s in sentences]
-        monkeypatch.setattr(translation, "BATCH_SIZE", 4)
+        monkeypatch.setattr(module, "BATCH_SIZE", 4)
         assert translation.translate(model, texts, sentences, num_beams) == alone
     assert len(set(alone)) > 1
 

@@ -338,31 +338,3 @@ def test_a_finger_points_while_it_is_down(finger, kind, number):
     session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     finger.leave()
     assert shown() == everything
-
-
-def test_the_table_of_models_sorts_and_filters(open_tab, scheme):
-    tab = open_tab(scheme, "notebooks/11_meet_the_transformers.html")
-    rows = tab.page.locator("table.sortable tbody tr")
-    everything = rows.count()
-
-    def column(number: int) -> list[str]:
-        return rows.locator(f"td:nth-child({number})").all_inner_texts()
-
-    def header(title: str) -> Locator:
-        return tab.page.locator("table.sortable thead th").filter(has_text=title)
-
-    unsorted = column(2)
-    header("year").locator("[tabindex='0']").first.press("Enter")
-    expect(header("year")).to_have_attribute("aria-sort", "ascending")
-    assert column(2) == sorted(unsorted) != unsorted
-    header("parameters").click()
-    expect(header("parameters")).to_have_attribute("aria-sort", "ascending")
-    parameters = [float(number) for number in column(4) if number]
-    assert parameters == sorted(parameters)  # as numbers: 66 comes before 110
-    field = tab.page.get_by_label("Filter the rows:")
-    field.fill("rotary")
-    expect(rows.filter(has_text="BERT")).to_have_count(1)
-    assert 0 < rows.count() < everything
-    field.fill("")
-    expect(rows).to_have_count(everything)
-    assert tab.foreign == tab.failed == tab.errors == []
