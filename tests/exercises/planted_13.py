@@ -2,16 +2,13 @@
 
 import math
 import random
-from collections import Counter
 
 import numpy as np
+import regex
 import torch
 from planted import Planted, defined
-from transformers import AutoTokenizer
 
-from chapters_src import decoding, resources
-
-V = 12  # entries of the vocabulary of 13.3
+V = 12  # entries of the vocabulary of 13.5
 
 
 def planted() -> dict[str, Planted]:
@@ -29,11 +26,9 @@ def planted() -> dict[str, Planted]:
             secrets=("0.5", "half", "1/2"),
         ),
         "13.2": toy_model(),
-        "13.3": draft(),
-        "13.4": best_of_many(),
-        "13.5": stop_strings(),
-        "13.6": agreement(),
-        "13.7": orders(),
+        "13.3": orders(),
+        "13.4": tickets(),
+        "13.5": draft(),
     }
 
 
@@ -110,94 +105,47 @@ def draft() -> Planted:
     )
 
 
-def best_of_many() -> Planted:
-    (right,) = defined(13, "best_of", decoding=decoding)
+def tickets() -> Planted:
+    (right,) = defined(13, "ticket_pattern", regex=regex)
+    days = "(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
+    names, numbers = r"\p{Lu}\p{L}+ \p{Lu}\p{L}+", r"\d+\.\d+"
 
-    def variant(choose=max, heat=lambda t: t, neighbors=True, generator=None):
-        def best_of(model, prompts, temperature, num_draws, num_tokens, given):
-            rows = [row for row in prompts for _ in range(num_draws)] if neighbors else prompts * num_draws
-            tries = decoding.sample(
-                model, rows, filters=[decoding.temperature(heat(temperature))],
-                max_new_tokens=num_tokens, generator=generator or given,
-            )  # fmt: skip
-            groups = [tries[i : i + num_draws] for i in range(0, len(tries), num_draws)]
-            return [choose(group, key=lambda each: each.log_probability) for group in groups]
+    def written(name, version, day):
+        return rf'\{{"name": "{name}", "version": "{version}", "day": "{day}"\}}'
 
-        return best_of
+    def found(form, message, escape=regex.escape):
+        return "(" + "|".join(map(escape, (m[0] for m in regex.finditer(form, message)))) + ")"
+
+    def any_version(message):
+        return written(found(names, message), numbers, found(days, message))
+
+    def any_name(message):
+        return written(names, found(numbers, message), found(days, message))
+
+    def any_day(message):
+        return written(found(names, message), found(numbers, message), days)
+
+    def bare_period(message):
+        return written(found(names, message), found(numbers, message, str), found(days, message))
+
+    def first_only(message):
+        first = [regex.escape(regex.search(form, message)[0]) for form in (names, numbers, days)]
+        return written(*first)
 
     return Planted(
         (right,),
         {
-            "Yours is number": (variant(choose=min),),
-            "almost surely the most probable text": (variant(choose=lambda group, key: group[0]),),
-            "Which rows of the batch": (variant(neighbors=False),),
-            "is `num_draws` in use": (lambda m, p, t, n, k, g: right(m, p, t, max(n, 16), k, g),),
-            "acts upside down": (variant(heat=lambda t: 1 / t),),
-            "almost surely the greedy": (variant(heat=lambda t: 1.0),),
-            "draw from `generator` alone": (variant(generator=torch.Generator().manual_seed(1)),),
-            "one continuation for each": (lambda *inputs: right(*inputs)[0],),
-            "continuations of 4 tokens": (lambda m, p, t, n, k, g: right(m, p, t, n, 3, g),),
+            "this version does not stand": (any_version,),
+            "this name does not stand": (any_name,),
+            "this day does not stand": (any_day,),
+            "a period has to be a period": (bare_period,),
+            "does not match": (first_only,),
+            "no ticket": (lambda message: ".*" + right(message),),
+            "wanted a regular expression": (lambda message: [right(message)],),
+            "gives no regular expression": (lambda message: "(" + right(message),),
         },
-        secrets=("for _ in range(num_draws)",),
-    )
-
-
-def stop_strings() -> Planted:
-    tokenizer = AutoTokenizer.from_pretrained(resources.checkpoint("language-model"))
-    known = {"tokenizer": tokenizer, "decoding": decoding}
-    _, _, simple, stop = defined(13, "by_text", "beginnings_of", "simple_fires", "stop_fires", **known)
-    return Planted(
-        (simple, stop),
-        {
-            "fires, but after no token": (lambda ids: ". " in tokenizer.decode(ids), stop),
-            "after token 4 of": (lambda ids: tokenizer.decode(ids).endswith(". "), stop),
-            "after token 5 of": (lambda ids: any(tokenizer.decode(i).endswith(". ") for i in ids), stop),
-            "Is it asked at every beginning": (simple, simple),
-            "wanted True or False": (lambda ids: int(simple(ids)), stop),
-        },
-        {"tokenizer": tokenizer},
-        secrets=("any(",),
-    )
-
-
-def agreement() -> Planted:
-    likeness, most_agreed = defined(13, "likeness", "most_agreed", Counter=Counter)
-
-    def no_factor(a, b):
-        return likeness(a, b) / 2
-
-    def of_sets(a, b):
-        return 2 * len({*a} & {*b}) / (len({*a}) + len({*b}))
-
-    def of_keys(a, b):
-        return 2 * len(Counter(a) & Counter(b)) / (len(a) + len(b))
-
-    def over_all(a, b):
-        return len({*a} & {*b}) / len({*a} | {*b})
-
-    def of_one(a, b):
-        return 2 * (Counter(a) & Counter(b)).total() / len(a)
-
-    def no_return(a, b):
-        likeness(a, b)
-
-    return Planted(
-        (likeness, most_agreed),
-        {
-            "half of what it should be": (no_factor, most_agreed),
-            "counts a token once": (of_sets, most_agreed),
-            "however often both lists have it": (of_keys, most_agreed),
-            "1 in common": (over_all, most_agreed),
-            "at most 1": (of_one, most_agreed),
-            "Does it end with a `return`": (no_return, most_agreed),
-            "least like the others": (
-                likeness,
-                lambda drawn: min(drawn, key=lambda a: sum(likeness(a, b) for b in drawn)),
-            ),
-            "another one is more like the rest": (likeness, lambda drawn: drawn[0]),
-            "wanted one of these lists": (likeness, lambda drawn: 0),
-        },
-        secrets=("Counter", "&"),
+        also_right=((lambda message: regex.compile(right(message)),),),
+        secrets=("regex.escape", "findall"),
     )
 
 
