@@ -154,7 +154,7 @@ def reversed_mask(in_training: object, alone: object, telling: object) -> str:
         raise Wrong(f"`telling` is {show(telling)}; wanted 'loss' or 'error'.")
     if telling == "error":
         raise Wrong(
-            "You see that figure only when training is over, and only if you let the model answer alone."
+            "To see that figure you have to let the model answer alone."
         )
     return "No model that may not look ahead predicts noise, so such a loss is too good to be true."
 
@@ -328,7 +328,7 @@ def augmentation_of_your_own(
         raise Wrong("The gain has the wrong sign: it is what the change adds.")
     if _close(values, _interval(change)) and not _close(values, wanted):
         raise Wrong(
-            "That interval draws digits. Digits of one form share a hand, so it is too narrow: draw forms."
+            "That interval draws digits. What would be new next time is a writer: draw forms."
         )
     if not _close(values, wanted):
         raise Wrong(
@@ -365,7 +365,7 @@ def _interval(values: np.ndarray) -> list[float]:
 
 def _close(values: list[float], wanted: list[float]) -> bool:
     """Allow for rounding, and for other draws of the ends."""
-    wide = 0.0008 + 0.12 * (wanted[2] - wanted[1])
+    wide = 0.0004 + 0.06 * (wanted[2] - wanted[1])
     return abs(values[0] - wanted[0]) < 0.0006 and all(
         abs(a - b) < wide for a, b in zip(values[1:], wanted[1:], strict=True)
     )

@@ -77,7 +77,7 @@ def reversed_mask() -> Planted:
             "train longer": (0.03, 0.31, "loss"),
             "does it read its own answers": (0.0072, 0.0075, "loss"),
             "wanted 'loss' or 'error'": (0.0072, 0.31, "mask"),
-            "only when training is over": (0.0072, 0.31, "error"),
+            "let the model answer alone": (0.0072, 0.31, "error"),
             "has to be a number": (0.0072, "x", "loss"),
         },
         also_right=((torch.tensor(0.0072), 0.31, "loss"),),
