@@ -153,9 +153,7 @@ def reversed_mask(in_training: object, alone: object, telling: object) -> str:
     if telling not in ("loss", "error"):
         raise Wrong(f"`telling` is {show(telling)}; wanted 'loss' or 'error'.")
     if telling == "error":
-        raise Wrong(
-            "To see that figure you have to let the model answer alone."
-        )
+        raise Wrong("To see that figure you have to let the model answer alone.")
     return "No model that may not look ahead predicts noise, so such a loss is too good to be true."
 
 
@@ -327,9 +325,7 @@ def augmentation_of_your_own(
     if _close(values, [-wanted[0], -wanted[2], -wanted[1]]):
         raise Wrong("The gain has the wrong sign: it is what the change adds.")
     if _close(values, _interval(change)) and not _close(values, wanted):
-        raise Wrong(
-            "That interval draws digits. What would be new next time is a writer: draw forms."
-        )
+        raise Wrong("That interval draws digits. What would be new next time is a writer: draw forms.")
     if not _close(values, wanted):
         raise Wrong(
             f"From your answers the gain is not {', '.join(map(show, values))}. Average each form, then draw."

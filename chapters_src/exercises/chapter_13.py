@@ -35,6 +35,19 @@ TICKETS = (  # For 13.4: a message, the values that are right, and values that m
             "this day does not stand in the message": ("Tove Lind", "0.7", "Friday"),
         },
     ),
+    (  # The second person, whose name follows a capitalized word.
+        "I am Tove Lind. On Sunday Sami Aalto gave me 0.7; on Tuesday it broke.",
+        ("Sami Aalto", "0.7", "Sunday"),
+        {},
+    ),
+    (
+        "Yesterday I left 2.11, today 2.12 is slow. It is Monday. Zoë Åberg",
+        ("Zoë Åberg", "2.12", "Monday"),
+        {
+            "today is no weekday": ("Zoë Åberg", "2.12", "today"),
+            "yesterday is no weekday": ("Zoë Åberg", "2.12", "Yesterday"),
+        },
+    ),
 )
 
 

@@ -183,7 +183,7 @@ def augmentation() -> Planted:
             "are the same answers": (before, before, gain, "helps"),
             "wanted three numbers": (before, after, mean, "helps"),
             "has the wrong sign": (before, after, (-mean, -gain[2], -gain[1]), "helps"),
-            "so it is too narrow": (before, after, (mean, narrow.low, narrow.high), "helps"),
+            "draw forms": (before, after, (mean, narrow.low, narrow.high), "helps"),
             "average each form": (before, after, (mean, 0.0, 0.5), "helps"),
             "wanted one of": (before, after, gain, "better"),
             "does not hold 0": (before, after, gain, "harms"),

@@ -132,9 +132,21 @@ def tickets() -> Planted:
         first = [regex.escape(regex.search(form, message)[0]) for form in (names, numbers, days)]
         return written(*first)
 
+    def plain_letters(message):
+        return written(found("[A-Z][a-z]+ [A-Z][a-z]+", message), numbers, found(days, message))
+
+    def any_word_with_day(message):
+        return (
+            written(r"\p{Lu}\p{L}+ \p{Lu}\p{L}+", found(numbers, message), r"\w+day")
+            if "today" in message
+            else right(message)
+        )
+
     return Planted(
         (right,),
         {
+            "Sami Aalto": (lambda message: plain_letters(message) if "Sami" in message else right(message),),
+            "today is no weekday": (any_word_with_day,),
             "this version does not stand": (any_version,),
             "this name does not stand": (any_name,),
             "this day does not stand": (any_day,),
