@@ -121,9 +121,7 @@ def written(model: nn.Module, tokenizer: PreTrainedTokenizerBase, prompts: Seque
     ids = [tokenizer(prompt).input_ids for prompt in prompts]
     stop = Stop((1, 106), "\n", tokenizer)
     batches = (ids[i : i + BATCH] for i in range(0, len(ids), BATCH))
-    return [
-        c.text.strip() for b in batches for c in greedy(model, b, max_new_tokens=MOST_TOKENS, stop=stop)
-    ]
+    return [c.text.strip() for b in batches for c in greedy(model, b, max_new_tokens=MOST_TOKENS, stop=stop)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
