@@ -127,8 +127,7 @@ def meaning(lines: Sequence[str], others: Sequence[str]) -> np.ndarray:
 
 def denial() -> Planted:
     (right,) = defined(14, "deny", re=re)
-    written = [line.replace("the ", "").replace("Return", "Return a") for line in LINES]
-    written = [f"{line} of a a thing" for line in written]
+    written = [f"{line.replace(' ', 's ', 1)} of a a thing" for line in LINES]
 
     def in_place(line):
         return re.sub(r"thing$", "nothing", line)
@@ -143,7 +142,7 @@ def denial() -> Planted:
         },
         {"lines": written, "references": LINES, "meaning": meaning},
         also_right=((right,),),
-        secrets=("article", "'no'"),
+        secrets=("returns", "verb"),
     )
 
 
