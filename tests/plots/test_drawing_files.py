@@ -551,3 +551,20 @@ def test_the_tape_is_cut_into_blocks_whose_labels_are_one_place_further():
     tape, reads, asked = (rows[y] for y in sorted(rows))
     assert reads == tape[:-1] and asked == tape[1:] and len(tape) == 9
     assert tape[0] == "end" and tape.count("end") == 2
+
+
+def test_the_table_of_common_words_is_filled_as_chapter_14_fills_it():
+    root = ElementTree.parse(FOLDER / "common_words_in_order.svg").getroot()
+    texts = list(root.iter(f"{SVG}text"))
+    rows = [text.text for text in texts if text.get("text-anchor") == "end"]
+    middle = [text.text for text in texts if text.get("text-anchor") == "middle"]
+    columns, cells = middle[:8], middle[8:]
+    assert " ".join(rows) == "writes a simple uncompressed wav file"
+    assert " ".join(columns) == "write a numpy array as a wav file"
+    lengths = np.zeros((len(rows) + 1, len(columns) + 1), dtype=int)
+    for i, j in itertools.product(range(len(rows)), range(len(columns))):
+        longer = lengths[i, j] + 1 if rows[i] == columns[j] else 0
+        lengths[i + 1, j + 1] = max(longer, lengths[i, j + 1], lengths[i + 1, j])
+    shown = [str(length) for length in lengths[1:, 1:].flat]
+    assert cells.count("?") == 1 and shown[cells.index("?")] == "2"
+    assert [a for a, b in zip(cells, shown, strict=True) if b != a] == ["?"]

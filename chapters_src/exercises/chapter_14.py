@@ -1,0 +1,339 @@
+"""Checks of the exercises of chapter 14, on summarization."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from chapters_src.evaluation import bootstrap_interval, rouge, rouge_n, rouge_tokens
+from chapters_src.exercises.checking import (
+    Missing,
+    Wrong,
+    as_function,
+    as_number,
+    exercise,
+    is_missing,
+    show,
+)
+from chapters_src.tokenization.sentences import split_sentences
+
+LENGTHS = range(4, 31)  # of 14.2, in words
+DENIALS = {"never", "not", "no", "nothing", "none", "cannot", "without"}
+MESSAGES = {  # of 14.5: each with what its line has to name
+    "Good evening, I bought your coffee machine in May. Since yesterday the lid does not close any more, "
+    "and the steam goes everywhere but into the milk. My sister says that I hold it wrong. Please send me a "
+    "new lid.": r"\blid\b",
+    "Dear library, your calendar says that the reading room is open on Sunday. I stood in front of a locked "
+    "door for an hour, in the rain, with two children. Please correct the calendar.": (
+        r"calendar|reading room|sunday|locked"
+    ),
+    "Hi, the new version of your map shows my street under water. My neighbors have begun to ask questions. "
+    "The old version had it on dry land. Can you put the street back?": r"\bmap|street|water",
+    "Hello, you charged me twice for the same ticket to Bergen. I have written three times, and got three "
+    "thanks for my interest. I would like my money back.": r"twice|charge|money|paid",
+    "Dear support, my password is refused since Tuesday. I have reset it four times, and every time the "
+    "mail with the link comes a day later, when it is no longer valid.": r"password",
+    "Good morning, the printer in room 12 prints everything in green. It did so before the holidays, and "
+    "you said that it would pass. It has not passed.": r"green",
+}
+NAMED, RUN = 5, 4  # of 14.5: lines that have to name it; words in a row that are taken from a message
+SPOILED = ("Never in front", "not behind the first word", "a neighbor's line", "a far text's line")
+BETTER, AT_LEAST, WORSE = 0.05, 2, 0.02  # of 14.6
+
+Lines = Sequence[str]
+
+
+def _mean(lines: Lines, references: Lines) -> float:
+    return 100 * float(rouge(list(lines), list(references))["rouge1"].mean())
+
+
+@exercise("14.1", takes="a few seconds")
+def way_of_the_first_sentence(share: object, *, bodies: Lines, references: Lines) -> str:
+    """Score the first sentence, the best one, and the line of another text."""
+    found = as_number(share, "share")
+    half = len(references) // 2
+    listed = [split_sentences(body) for body in bodies]
+    of_each = [
+        [rouge_n(sentence, line, 1).f1 for sentence in some]
+        for some, line in zip(listed, references, strict=True)
+    ]
+    lead = 100 * float(np.mean([scores[0] for scores in of_each]))
+    top = 100 * float(np.mean([max(scores) for scores in of_each]))
+    floor = _mean([*references[half:], *references[:half]], references)
+    expected = (lead - floor) / (top - floor)
+    begin = f"`share` is {show(found)}. "
+    if abs(found - expected) > 0.006:
+        others = {
+            lead / top: f"That takes the way to begin at 0, but the line of another text has {floor:.1f}.",
+            float(np.mean([scores[0] == max(scores) for scores in of_each])): (
+                "That is how often the first sentence is the best one."
+            ),
+            1 - expected: "That is the part of the way that it leaves.",
+            top: "That is the score of the best sentences, the end of the way.",
+            lead: "That is the score of the first sentence.",
+            100 * expected: "That is in percent; a share is from 0 to 1.",
+        }
+        for other, hint in others.items():
+            if abs(found - other) < 0.006 * max(1, other):
+                raise Wrong(begin + hint)
+        raise Wrong(
+            begin + "How far is the first sentence from another text's line, and how far the best one?"
+        )
+    return (
+        f"Another text's line has {floor:.1f}, the first sentence {lead:.1f}, the best one {top:.1f}: even "
+        "that is far from 100, because the author's words do not stand in one sentence."
+    )
+
+
+@exercise("14.2", takes="a few seconds")
+def first_sentence_cut(k: object, gain: object, *, pairs: Mapping[str, Sequence[Any]]) -> str:
+    """Choose on the validation split, and measure on the test split."""
+    chosen = as_number(k, "k")
+    curves, whole = {}, {}
+    for split in ("validation", "test"):
+        lines = [pair.summary for pair in pairs[split]]
+        firsts = [split_sentences(pair.body)[0] for pair in pairs[split]]
+        whole[split] = _mean_r1(firsts, lines)
+        curves[split] = {
+            n: _mean_r1([" ".join(first.split()[:n]) for first in firsts], lines) for n in LENGTHS
+        }
+    best = max(curves["validation"], key=curves["validation"].__getitem__)
+    if chosen != best:
+        begin = f"`k` is {show(chosen)}. "
+        if chosen == max(curves["test"], key=curves["test"].__getitem__):
+            raise Wrong(
+                begin + "That is the best one on the test split. A choice that has seen the test is no test."
+            )
+        at = curves["validation"].get(int(chosen))
+        seen = f"There the validation split has {at:.2f}" if at is not None else "It has to be from 4 to 30"
+        raise Wrong(f"{begin}{seen}; its best is {curves['validation'][best]:.2f}.")
+    expected = curves["test"][best] - whole["test"]
+    found = as_number(gain, "gain")
+    if abs(found - expected) > 0.06:
+        begin = f"`k` is right. `gain` is {show(found)}. "
+        others = {
+            -expected: "The sign: positive if cutting helps.",
+            expected / 100: "In points, please, of 100.",
+            curves["test"][best]: "That is the score after the cut. What was it before?",
+            curves["validation"][best]: "That is the score on the validation split.",
+            curves["validation"][best] - whole["validation"]: (
+                "That is the gain where you chose. What is it on the test split?"
+            ),
+        }
+        for other, hint in others.items():
+            if abs(found - other) < 0.06 * (1 if abs(other) > 0.2 else 0.1):
+                raise Wrong(begin + hint)
+        raise Wrong(begin + "Subtract the mean of the whole sentences from that of the cut ones.")
+    promised = curves["validation"][best] - whole["validation"]
+    return f"Where it was chosen, the cut brings {promised:+.1f}; on the test split {expected:+.1f}."
+
+
+def _mean_r1(lines: Lines, references: Lines) -> float:
+    both = zip(lines, references, strict=True)
+    return 100 * float(np.mean([rouge_n(line, reference, 1).f1 for line, reference in both]))
+
+
+@exercise("14.3", takes="a few seconds")
+def cheap_denial(
+    deny: object, *, lines: Lines, references: Lines, meaning: Callable[[list[str], list[str]], np.ndarray]
+) -> str:
+    """Look for the denial in each line, and compare what it costs with what "Never" costs."""
+    asked = as_function(deny, "deny(line)")
+    denied = []
+    for line in lines:
+        found = asked(line)
+        if not isinstance(found, str):
+            raise Wrong(f"{asked.called(line)} gives {show(found)}; wanted is a line.")
+        old, new = ([w for w in rouge_tokens(text) if w in DENIALS] for text in (line, found))
+        if len(new) <= len(old):
+            raise Wrong(
+                f"{asked.called(line)} gives {show(found)}, which has no word of denial more. "
+                "Commas and capitals deny nothing."
+            )
+        kept = set(rouge_tokens(line)) & set(rouge_tokens(found))
+        if 2 * len(kept) < len(set(rouge_tokens(line))):
+            raise Wrong(
+                f"{asked.called(line)} gives {show(found)}: that is another line, not this one denied."
+            )
+        denied.append(found)
+    before = _mean_r1(lines, references)
+    cost = before - _mean_r1(denied, references)
+    never = before - _mean_r1([f"Never {line}" for line in lines], references)
+    if cost >= never:
+        raise Wrong(
+            f"It costs {cost:.1f} points of ROUGE-1, and *Never* in front costs {never:.1f}. Which words "
+            "of a line are seldom a match?"
+        )
+    apart = float(np.mean(meaning(list(lines), list(references)) - meaning(denied, list(references))))
+    return (
+        f"Every line is denied, for {cost:.1f} points of ROUGE-1 (*Never* in front: {never:.1f}) and "
+        f"{apart:.2f} of meaning."
+    )
+
+
+@exercise("14.4", takes="some seconds")
+def worth_of_beams(
+    greedily: object,
+    verdicts: object,
+    *,
+    bodies: Lines,
+    references: Lines,
+    lines: Lines,
+    unsupported: Callable[[str, str], list[str]],
+    summarize: Callable[..., list[str]],
+) -> str:
+    """Write some lines with one beam, and bootstrap the paired differences."""
+    if is_missing(greedily):
+        raise Missing("`greedily`")
+    if not isinstance(greedily, Sequence) or isinstance(greedily, str) or len(greedily) != len(bodies):
+        raise Wrong(f"`greedily` has to be a list of {len(bodies)} lines, not {show(greedily)}.")
+    if list(greedily) == list(lines):
+        raise Wrong("`greedily` has the lines of four beams. How many beams does `summarize` take by itself?")
+    few = summarize(list(bodies[:8]), num_beams=1)
+    if sum(a == b for a, b in zip(few, greedily, strict=False)) < 7:
+        raise Wrong(f"With one beam the first line is {show(few[0])}; yours is {show(greedily[0])}.")
+    if is_missing(verdicts):
+        raise Missing("`verdicts`")
+    tables = [100 * rouge(list(some), list(references)) for some in (lines, greedily)]
+    gains = {
+        name: (tables[0][kind] - tables[1][kind]).to_numpy()
+        for name, kind in (("ROUGE-1", "rouge1"), ("ROUGE-L", "rougeL"))
+    }
+    counts = [
+        np.array([len(unsupported(line, body)) for line, body in zip(some, bodies, strict=True)])
+        for some in (lines, greedily)
+    ]
+    gains["unsupported words"] = counts[1] - counts[0]
+    if not isinstance(verdicts, Mapping) or set(verdicts) != set(gains):
+        raise Wrong(f"`verdicts` has to have the keys {', '.join(gains)}.")
+    told = []
+    for name, gain in gains.items():
+        x, low, high = bootstrap_interval(np.mean, gain)
+        word = "ahead" if low > 0 else "behind" if high < 0 else "undecided"
+        told.append(f"{name} {x:+.2f} ({low:+.2f} to {high:+.2f})")
+        if verdicts[name] == word:
+            continue
+        if word == "undecided":
+            raise Wrong(f"{name}: not {verdicts[name]!r}. Does the interval of the differences hold 0?")
+        if verdicts[name] == "undecided":
+            raise Wrong(f"{name}: not undecided. Did you take the difference text by text?")
+        raise Wrong(f"{name}: not {verdicts[name]!r}. Who is compared with whom, and is more better?")
+    return f"{'; '.join(told)}. A gain in wording is none in truth."
+
+
+@exercise("14.5", takes="half a minute")
+def examples_for_messages(my_examples: object, *, continued: Callable[[list[str]], list[str]]) -> str:
+    """Let Gemma sum up six messages, and look for what has to be named."""
+    if is_missing(my_examples):
+        raise Missing("`my_examples`")
+    if not isinstance(my_examples, list | tuple) or len(my_examples) != 3:
+        raise Wrong(f"`my_examples` has to be a list of three pairs, not {show(my_examples)}.")
+    for pair in my_examples:
+        if is_missing(pair):
+            raise Missing("an example")
+        if (
+            not isinstance(pair, list | tuple)
+            or len(pair) != 2
+            or not all(isinstance(text, str) and text.strip() and "\n" not in text for text in pair)
+        ):
+            raise Wrong(f"An example is a pair of a text and a line, without line breaks, not {show(pair)}.")
+        if len(pair[1]) >= len(pair[0]):
+            raise Wrong(f"The line {show(pair[1])} is not shorter than its text.")
+        for message, named in MESSAGES.items():
+            taken = _runs(" ".join(pair)) & _runs(message)
+            if taken or re.search(named, pair[1], re.IGNORECASE):
+                what = " ".join(min(taken)) if taken else re.search(named, pair[1], re.IGNORECASE)[0]  # type: ignore
+                raise Wrong(f"An example has {what!r}, from one of the six messages. That is telling.")
+    shown = "".join(f"Text: {text}\nIn one line: {line}\n\n" for text, line in my_examples)
+    lines = continued([f"{shown}Text: {message}\nIn one line:" for message in MESSAGES])
+    right = [
+        bool(re.search(named, line, re.IGNORECASE))
+        for named, line in zip(MESSAGES.values(), lines, strict=True)
+    ]
+    own = {line.strip().lower() for _, line in my_examples}
+    if sum(right) < NAMED:
+        missed = lines[right.index(False)]
+        copied = " It is the line of one of your examples." * (missed.strip().lower() in own)
+        raise Wrong(
+            f"{sum(right)} of 6 lines name what matters; {NAMED} are needed. One that does not: "
+            f"{show(missed)}.{copied}"
+        )
+    return (
+        f"{sum(right)} of 6 lines name what matters: {' / '.join(lines)} Are they true, too? That the check "
+        "cannot see."
+    )
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = rouge_tokens(text)
+    return set(zip(*(words[i:] for i in range(RUN)), strict=False))
+
+
+@exercise("14.6", takes="half a minute")
+def judge_of_support(
+    supported: object,
+    *,
+    bodies: Lines,
+    references: Lines,
+    unsupported: Callable[[str, str], list[str]],
+    neighbor: Sequence[int],
+    has_one: Sequence[bool],
+) -> str:
+    """Ask for authors' lines and spoiled ones, and compare with the chapter's rule."""
+    asked = as_function(supported, "supported(lines, bodies)")
+    spoiled = _spoiled(references, neighbor)
+    tables = []
+    for judge in (lambda a, b: [-len(unsupported(*pair)) for pair in zip(a, b, strict=True)], asked):
+        own = _numbers(judge, references, bodies)
+        rates = []
+        for name, lines in spoiled.items():
+            kept = np.array(has_one, dtype=bool) if name == SPOILED[2] else np.ones(len(own), dtype=bool)
+            rates.append(_above(own[kept], _numbers(judge, lines, bodies)[kept]))
+        tables.append(rates)
+    rule, found = tables
+    told = ", ".join(f"{name} {b:.2f} ({a:.2f})" for name, a, b in zip(SPOILED, rule, found, strict=True))
+    told = f"An author's line is above a spoiled one (in brackets: by the chapter's rule): {told}."
+    for name, a, b in zip(SPOILED, rule, found, strict=True):
+        if b < 0.5 - WORSE and b < a - WORSE:
+            raise Wrong(f"{told} {name}: below one half. Is your sign turned?")
+    for name, a, b in zip(SPOILED, rule, found, strict=True):
+        if b < a - WORSE:
+            raise Wrong(f"{told} {name}: more than {WORSE} is lost.")
+    if sum(b > a + BETTER for a, b in zip(rule, found, strict=True)) < AT_LEAST:
+        raise Wrong(f"{told} Beat the rule by {BETTER} in at least {AT_LEAST} of the four.")
+    return told
+
+
+def _spoiled(references: Lines, neighbor: Sequence[int]) -> dict[str, list[str]]:
+    half = len(references) // 2
+    behind = [" ".join([first, "not", *rest]) for first, *rest in map(str.split, references)]
+    return dict(
+        zip(
+            SPOILED,
+            (
+                [f"Never {line[:1].lower()}{line[1:]}" for line in references],
+                behind,
+                [references[i] for i in neighbor],
+                [*references[half:], *references[:half]],
+            ),
+            strict=True,
+        )
+    )
+
+
+def _numbers(judge: Callable, lines: Lines, bodies: Lines) -> np.ndarray:
+    found = judge(list(lines), list(bodies))
+    try:
+        numbers = np.asarray(found, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.zeros(0)
+    if numbers.shape != (len(lines),) or not np.isfinite(numbers).all():
+        raise Wrong(f"`supported` gives {show(found)} for {len(lines)} lines; wanted is a number for each.")
+    return numbers
+
+
+def _above(right: np.ndarray, wrong: np.ndarray) -> float:
+    """Return how often a right line is above a wrong one; of equal ones, half of them."""
+    difference = right[:, None] - wrong[None, :]
+    return float(((difference > 0) + 0.5 * (difference == 0)).mean())
