@@ -52,7 +52,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ class Sizes:
     pretraining_steps: int = 240
     steps: int = 360  # Of the training on pairs; 360 are one pass.
     seeds: tuple[int, ...] = (0, 1, 2, 3)
-    data: summarization.Sizes = summarization.Sizes()
+    data: summarization.Sizes = field(default_factory=summarization.Sizes)
 
 
 SMOKE = Sizes(2, 4, (0, 1), summarization.SMOKE)
@@ -483,8 +483,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     experiment = Experiment(sizes)
     what = (
-        "The summarizer of chapter 14 from five starts of its decoder, with equal steps at four seeds: losses "
-        "and ROUGE on the test split."
+        "The summarizer of chapter 14 from five starts of its decoder, with equal steps, at four seeds: "
+        "losses and ROUGE on the test split."
     )
     runs: list[dict[str, Any]] = []
     for start, seed in wanted(sizes):

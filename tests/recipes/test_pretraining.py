@@ -1,4 +1,4 @@
-"""The recipe of the starts of a summarizer: a smoke run, the tasks, and its decoder against the whole model."""
+"""The recipe of the starts of a summarizer: a smoke run, the tasks, its decoder against the whole model."""
 
 import json
 
