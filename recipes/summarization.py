@@ -188,6 +188,31 @@ def principal_sentence(paragraph: str) -> str:
     return max(zip(sentences, others, strict=True), key=lambda pair: rouge_n(*pair, 1).f1)[0]
 
 
+def pairs_of(sizes: Sizes) -> dict[str, list[Pair]]:
+    """Load the pairs of each split; for a smoke run a few, from any split: small packages lack some."""
+    data = summaries.load(sizes.packages).splits
+    if sizes.num_pairs is None:
+        return data
+    pairs = [pair for of_split in data.values() for pair in of_split]
+    return {split: pairs[i :: len(data)][: sizes.num_pairs] for i, split in enumerate(data)}
+
+
+def free_paragraphs(packages: Sequence[str], data: dict[str, list[Pair]]) -> list[str]:
+    """Return the paragraphs of training modules that share no run of words with a held-out pair."""
+    held_out = {
+        run
+        for split in ("validation", "test")
+        for pair in data[split]
+        for run in docstrings.runs(f"{pair.summary} {pair.body}")
+    }
+    return [
+        paragraph.text
+        for paragraph in docstrings.load(packages)
+        if docstrings.split_of(paragraph.module) == "train"
+        and held_out.isdisjoint(docstrings.runs(paragraph.text))
+    ]
+
+
 def plain_texts(
     packages: Sequence[str], data: dict[str, list[Pair]], most: int | None, seed: int
 ) -> list[tuple[str, str]]:
@@ -196,18 +221,7 @@ def plain_texts(
     They come from modules of the training split and share no run of words with a held-out pair. If there are
     more than `most`, that many are sampled.
     """
-    held_out = {
-        run
-        for split in ("validation", "test")
-        for pair in data[split]
-        for run in docstrings.runs(f"{pair.summary} {pair.body}")
-    }
-    found = [
-        paragraph.text
-        for paragraph in docstrings.load(packages)
-        if docstrings.split_of(paragraph.module) == "train"
-        and held_out.isdisjoint(docstrings.runs(paragraph.text))
-    ]
+    found = free_paragraphs(packages, data)
     drawn = np.random.default_rng(seed).permutation(len(found))[:most]
     return [(found[i], principal_sentence(found[i])) for i in sorted(drawn)]
 
@@ -369,10 +383,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sizes = SMOKE if options.smoke else Sizes()
     folder = resources.checkpoint("encoder")
     encoder, texts = load(folder), Texts(folder)
-    data = summaries.load(sizes.packages).splits
-    if sizes.num_pairs is not None:  # A few for each split, from any split: small packages lack some.
-        pairs = [pair for of_split in data.values() for pair in of_split]
-        data = {split: pairs[i :: len(data)][: sizes.num_pairs] for i, split in enumerate(data)}
+    data = pairs_of(sizes)
     begin = time.monotonic()
     model, histories = trained(options, sizes, encoder, texts, data)
     seconds = time.monotonic() - begin
