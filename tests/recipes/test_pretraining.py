@@ -59,7 +59,8 @@ def test_a_smoke_run_writes_the_record_and_repeats_nothing(tmp_path, monkeypatch
 def assert_whole(figures, sizes):
     """Every run is there once with equal steps, and the differences are those of the scores."""
     runs = {(run["seed"], run["start"]): run for run in figures["runs"]}
-    assert list(runs) == list(recipe.wanted(sizes)) and len(figures["runs"]) == len(runs)
+    wanted = [(seed, start) for start, seed in recipe.wanted(sizes)]
+    assert list(runs) == wanted and len(figures["runs"]) == len(runs)
     for (_, start), run in runs.items():
         extra = sizes.pretraining_steps if start == "longer" else 0
         assert run["steps"] == sizes.steps + extra and run["losses"][-1] == run["validation_loss"]
