@@ -142,7 +142,7 @@ def denial() -> Planted:
         },
         {"lines": written, "references": LINES, "meaning": meaning},
         also_right=((right,),),
-        secrets=("returns", "verb"),
+        secrets=("verb", "base form"),
     )
 
 
@@ -214,7 +214,7 @@ def examples() -> Planted:
         },
         {"continued": continued},
         also_right=(([list(pair) for pair in right],), (tuple(right),)),
-        secrets=("shoes", "heating"),
+        secrets=("boots", "name the thing"),
     )
 
 
