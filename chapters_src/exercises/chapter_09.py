@@ -243,7 +243,7 @@ def bag_of_words(pairs: object, without_order: object, *, model: Any, translate:
             )
     if len(set(written)) < 2:
         raise Wrong(
-            f"Your {PAIRS} pairs now have one translation, {show(written[0])}. Do the words still get through?"
+            f"Your {PAIRS} pairs have one translation, {show(written[0])}. Do the words still get through?"
         )
     return (
         f"{PAIRS - len(same)} of {PAIRS} pairs have two translations, and without the order of the source "
