@@ -198,7 +198,7 @@ def examples() -> Planted:
             "The room.",
         ]
 
-    other = [(f"{text} Thank you.", line.replace("shoes", "boots")) for text, line in right]
+    other = [(f"{text} Thank you.", line.replace("Shoes", "Boots")) for text, line in right]
     other = [(text.replace("shoes", "boots"), line) for text, line in other]
     own = next(iter(chapter_14.MESSAGES))
     return Planted(
@@ -214,7 +214,7 @@ def examples() -> Planted:
         },
         {"continued": continued},
         also_right=(([list(pair) for pair in right],), (tuple(right),)),
-        secrets=("boots", "name the thing"),
+        secrets=("Shoes", "name the thing"),
     )
 
 
