@@ -214,7 +214,7 @@ def examples() -> Planted:
         },
         {"continued": continued},
         also_right=(([list(pair) for pair in right],), (tuple(right),)),
-        secrets=("Shoes", "name the thing"),
+        secrets=("Bill", "name the thing"),
     )
 
 
