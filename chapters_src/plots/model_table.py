@@ -45,7 +45,8 @@ _STYLE = """
 .model-table figcaption { font-style: italic; margin-top: .5em; text-align: start; }
 @media screen { .model-table :is([hidden], thead span) { display: none !important; } }
 @media print {
-  .model-table tr { display: table-row; }
+  .model-table table { display: table !important; }
+  .model-table tr { display: table-row !important; }
   .model-table :is(.mt-tools, .mt-compare, thead button) { display: none !important; }
 }
 @media screen and (max-width: 700px) {
