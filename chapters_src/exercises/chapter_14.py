@@ -1,6 +1,7 @@
 """Checks of the exercises of chapter 14, on summarization."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ MESSAGES = {  # of 14.5: each with what its line has to name
     "new lid.": r"\blid\b",
     "Dear library, your calendar says that the reading room is open on Sunday. I stood in front of a locked "
     "door for an hour, in the rain, with two children. Please correct the calendar.": (
-        r"calendar|reading room|sunday|locked"
+        r"calendar|reading room|sunday"
     ),
     "Hi, the new version of your map shows my street under water. My neighbors have begun to ask questions. "
     "The old version had it on dry land. Can you put the street back?": r"\bmap|street|water",
@@ -37,9 +38,12 @@ MESSAGES = {  # of 14.5: each with what its line has to name
     "Good morning, the printer in room 12 prints everything in green. It did so before the holidays, and "
     "you said that it would pass. It has not passed.": r"green",
 }
-NAMED, RUN = 5, 4  # of 14.5: lines that have to name it; words in a row that are taken from a message
+TELLING = {"lid", "coffee", "steam", "calendar", "library", "map", "street", "ticket", "charged", "twice"}
+TELLING |= {"password", "printer", "green"}  # Two of them in one example are too many.
+NAMED, RUN = 5, 8  # of 14.5: lines that have to name it; words in a row that are taken from a message
 SPOILED = ("Never in front", "not behind the first word", "a neighbor's line", "a far text's line")
-BETTER, AT_LEAST, WORSE = 0.05, 2, 0.02  # of 14.6
+UNNAMED = ("Fails to in front", "two words exchanged")  # the task does not name them, and they are not judged
+BETTER, WORSE = 0.05, 0.02  # of 14.6; the lines of others have to be told apart a little better, too
 
 Lines = Sequence[str]
 
@@ -145,17 +149,15 @@ def cheap_denial(
         found = asked(line)
         if not isinstance(found, str):
             raise Wrong(f"{asked.called(line)} gives {show(found)}; wanted is a line.")
-        old, new = ([w for w in rouge_tokens(text) if w in DENIALS] for text in (line, found))
-        if len(new) <= len(old):
-            raise Wrong(
-                f"{asked.called(line)} gives {show(found)}, which has no word of denial more. "
-                "Commas and capitals deny nothing."
-            )
-        kept = set(rouge_tokens(line)) & set(rouge_tokens(found))
-        if 2 * len(kept) < len(set(rouge_tokens(line))):
-            raise Wrong(
-                f"{asked.called(line)} gives {show(found)}: that is another line, not this one denied."
-            )
+        old, new = rouge_tokens(line), rouge_tokens(found)
+        said = [i for i, word in enumerate(new) if word in DENIALS and word not in old]
+        begin = f"{asked.called(line)} gives {show(found)}"
+        if not said:
+            raise Wrong(f"{begin}, which has no new word of denial. Commas and capitals deny nothing.")
+        if (Counter(old) - Counter(new)).total() > 1 or (Counter(new) - Counter(old)).total() > 2:
+            raise Wrong(f"{begin}: that is another line, not this one denied.")
+        if 2 * said[0] >= len(new):
+            raise Wrong(f"{begin}. A denial so late is not one of the whole line.")
         denied.append(found)
     before = _mean_r1(lines, references)
     cost = before - _mean_r1(denied, references)
@@ -219,7 +221,7 @@ def worth_of_beams(
         if verdicts[name] == "undecided":
             raise Wrong(f"{name}: not undecided. Did you take the difference text by text?")
         raise Wrong(f"{name}: not {verdicts[name]!r}. Who is compared with whom, and is more better?")
-    return f"{'; '.join(told)}. A gain in wording is none in truth."
+    return f"{'; '.join(told)}. About truth none of the three says anything."
 
 
 @exercise("14.5", takes="half a minute")
@@ -240,29 +242,39 @@ def examples_for_messages(my_examples: object, *, continued: Callable[[list[str]
             raise Wrong(f"An example is a pair of a text and a line, without line breaks, not {show(pair)}.")
         if len(pair[1]) >= len(pair[0]):
             raise Wrong(f"The line {show(pair[1])} is not shorter than its text.")
-        for message, named in MESSAGES.items():
-            taken = _runs(" ".join(pair)) & _runs(message)
-            if taken or re.search(named, pair[1], re.IGNORECASE):
-                what = " ".join(min(taken)) if taken else re.search(named, pair[1], re.IGNORECASE)[0]  # type: ignore
-                raise Wrong(f"An example has {what!r}, from one of the six messages. That is telling.")
+        words = set(rouge_tokens(" ".join(pair)))
+        taken = [run for message in MESSAGES for run in _runs(" ".join(pair)) & _runs(message)]
+        if taken or len(words & TELLING) > 1:
+            what = " ".join(min(taken)) if taken else " and ".join(sorted(words & TELLING))
+            raise Wrong(f"An example has {what!r}, as the six messages do. That is telling.")
     shown = "".join(f"Text: {text}\nIn one line: {line}\n\n" for text, line in my_examples)
     lines = continued([f"{shown}Text: {message}\nIn one line:" for message in MESSAGES])
-    right = [
-        bool(re.search(named, line, re.IGNORECASE))
-        for named, line in zip(MESSAGES.values(), lines, strict=True)
-    ]
     own = {line.strip().lower() for _, line in my_examples}
-    if sum(right) < NAMED:
-        missed = lines[right.index(False)]
-        copied = " It is the line of one of your examples." * (missed.strip().lower() in own)
+    missed = []  # Lines that do not count, each with the reason.
+    for (message, named), line in zip(MESSAGES.items(), lines, strict=True):
+        if line.strip().lower() in own:
+            missed.append((line, " It is the line of one of your examples."))
+        elif _is_cut(line, message):
+            missed.append((line, " It is cut out of its message."))
+        elif not re.search(named, line, re.IGNORECASE):
+            missed.append((line, ""))
+    right = len(MESSAGES) - len(missed)
+    if right < NAMED:
+        line, reason = missed[0]
         raise Wrong(
-            f"{sum(right)} of 6 lines name what matters; {NAMED} are needed. One that does not: "
-            f"{show(missed)}.{copied}"
+            f"{right} of 6 lines name what matters in words of their own; {NAMED} are needed. One that does "
+            f"not: {show(line)}.{reason}"
         )
     return (
-        f"{sum(right)} of 6 lines name what matters: {' / '.join(lines)} Are they true, too? That the check "
+        f"{right} of 6 lines name what matters: {' / '.join(lines)} Are they true, too? That the check "
         "cannot see."
     )
+
+
+def _is_cut(line: str, message: str) -> bool:
+    """Say whether all words of a line stand in a row in the message; three may."""
+    words, there = rouge_tokens(line), rouge_tokens(message)
+    return len(words) > 3 and any(there[i : i + len(words)] == words for i in range(len(there)))
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
@@ -286,23 +298,27 @@ def judge_of_support(
     tables = []
     for judge in (lambda a, b: [-len(unsupported(*pair)) for pair in zip(a, b, strict=True)], asked):
         own = _numbers(judge, references, bodies)
-        rates = []
+        rates = {}
         for name, lines in spoiled.items():
             kept = np.array(has_one, dtype=bool) if name == SPOILED[2] else np.ones(len(own), dtype=bool)
-            rates.append(_above(own[kept], _numbers(judge, lines, bodies)[kept]))
+            rates[name] = _above(own[kept], _numbers(judge, lines, bodies)[kept])
         tables.append(rates)
     rule, found = tables
-    told = ", ".join(f"{name} {b:.2f} ({a:.2f})" for name, a, b in zip(SPOILED, rule, found, strict=True))
+    each = {name: f"{name} {found[name]:.2f} ({rule[name]:.2f})" for name in spoiled}
+    told = ", ".join(each[name] for name in SPOILED)
     told = f"An author's line is above a spoiled one (in brackets: by the chapter's rule): {told}."
-    for name, a, b in zip(SPOILED, rule, found, strict=True):
-        if b < 0.5 - WORSE and b < a - WORSE:
+    gains = {name: found[name] - rule[name] for name in SPOILED}
+    for name, gain in gains.items():
+        if found[name] < 0.5 - WORSE and gain < -WORSE:
             raise Wrong(f"{told} {name}: below one half. Is your sign turned?")
-    for name, a, b in zip(SPOILED, rule, found, strict=True):
-        if b < a - WORSE:
+    for name, gain in gains.items():
+        if gain < -WORSE:
             raise Wrong(f"{told} {name}: more than {WORSE} is lost.")
-    if sum(b > a + BETTER for a, b in zip(rule, found, strict=True)) < AT_LEAST:
-        raise Wrong(f"{told} Beat the rule by {BETTER} in at least {AT_LEAST} of the four.")
-    return told
+    if min(gains[name] for name in SPOILED[:2]) <= BETTER:
+        raise Wrong(f"{told} Beat the rule by {BETTER} in each of the first two.")
+    if max(gains[name] for name in SPOILED[2:]) < WORSE:
+        raise Wrong(f"{told} Denials are found. Beat the rule by {WORSE} in one of the last two as well.")
+    return f"{told} Two that were not named: {', '.join(each[name] for name in UNNAMED)}."
 
 
 def _spoiled(references: Lines, neighbor: Sequence[int]) -> dict[str, list[str]]:
@@ -310,16 +326,28 @@ def _spoiled(references: Lines, neighbor: Sequence[int]) -> dict[str, list[str]]
     behind = [" ".join([first, "not", *rest]) for first, *rest in map(str.split, references)]
     return dict(
         zip(
-            SPOILED,
+            (*SPOILED, *UNNAMED),
             (
                 [f"Never {line[:1].lower()}{line[1:]}" for line in references],
                 behind,
                 [references[i] for i in neighbor],
                 [*references[half:], *references[:half]],
+                [f"Fails to {line[:1].lower()}{line[1:]}" for line in references],
+                [_exchanged(line) for line in references],
             ),
             strict=True,
         )
     )
+
+
+def _exchanged(line: str) -> str:
+    """Exchange the first and the last of the longer words behind the first one."""
+    words = line.rstrip(".").split()
+    places = [i for i, word in enumerate(words) if i and len(word) > 3]
+    if len(places) > 1:
+        a, b = places[0], places[-1]
+        words[a], words[b] = words[b], words[a]
+    return " ".join(words)
 
 
 def _numbers(judge: Callable, lines: Lines, bodies: Lines) -> np.ndarray:

@@ -130,13 +130,15 @@ def denial() -> Planted:
     written = [f"{line.replace(' ', 's ', 1)} of a a thing" for line in LINES]
 
     def in_place(line):
-        return re.sub(r"thing$", "nothing", line)
+        return re.sub(r"^(\w+)s", r"Never \1", line)
 
     return Planted(
         (in_place,),
         {
             "deny nothing": (lambda line: f"{line},",),
             "another line": (lambda line: "Not so.",),
+            "that is another": (lambda line: f"Never {line} of all the things",),
+            "so late": (lambda line: f"{line} not",),
             "of a line are seldom": (lambda line: f"Never {line}",),
             "wanted is a line": (lambda line: [line],),
         },
@@ -187,6 +189,8 @@ def examples() -> Planted:
 
     def continued(prompts):
         """A model that names the things, if the examples name shoes; else it takes the first line."""
+        if "parrot" in prompts[0]:  # cut out of the text
+            return [re.findall(r"(?m)^Text: (?:\w+ )*\w+, (.*?\.)", prompt)[-1] for prompt in prompts]
         if "shoes" not in prompts[0]:
             return [re.search("In one line: (.*)", prompt)[1] for prompt in prompts]
         return [
@@ -201,19 +205,28 @@ def examples() -> Planted:
     other = [(f"{text} Thank you.", line.replace("Shoes", "Boots")) for text, line in right]
     other = [(text.replace("shoes", "boots"), line) for text, line in other]
     own = next(iter(chapter_14.MESSAGES))
+    parrot = ("The parrot is gone. It flew away on Monday, and the cage is empty.", "The parrot is gone.")
+    others = [  # with single words of the six messages
+        (
+            "There is no hot water since Monday. Please send me a plumber.",
+            "The shower has no hot water.",
+        ),
+        ("Good day, the lock of my bike is broken. I would like my money back.", "She wants her money back."),
+    ]
     return Planted(
         (right,),
         {
             "the line of one of your examples": (other,),
+            "cut out of its message": ([parrot, *right[1:]],),
             "that is telling": ([(own, "It is broken."), *right[1:]],),
-            "one of the six messages": ([(right[0][0], "The password is lost."), *right[1:]],),
+            "'lid and printer'": ([(right[0][0], "The lid of my printer."), *right[1:]],),
             "three pairs": (right[:2],),
             "not shorter": ([("Short.", "A line that is longer."), *right[1:]],),
             "without line breaks": ([("A text\nof two lines.", "Two."), *right[1:]],),
             "is a pair": (["x", *right[1:]],),
         },
         {"continued": continued},
-        also_right=(([list(pair) for pair in right],), (tuple(right),)),
+        also_right=(([list(pair) for pair in right],), (tuple(right),), ([right[0], *others],)),
         secrets=("Bill", "name the thing"),
     )
 
@@ -226,6 +239,11 @@ def judge() -> Planted:
     def rule(lines, bodies):
         return [-len(unsupported(*pair)) for pair in zip(lines, bodies, strict=True)]
 
+    def keywords(lines, bodies):
+        """The rule, and a price for the two words that the task names."""
+        named = [-5 * len({"never", "not"} & {*rouge_tokens(line)}) for line in lines]
+        return np.array(rule(lines, bodies)) + named
+
     def only_denials(lines, bodies):
         return [-len(denials & {*rouge_tokens(line)}) for line in lines]
 
@@ -234,7 +252,8 @@ def judge() -> Planted:
         {
             "sign turned": (lambda lines, bodies: -np.array(right(lines, bodies)),),
             "more than 0.02 is lost": (only_denials,),
-            "beat the rule by": (rule,),
+            "in each of the first two": (rule,),
+            "one of the last two": (keywords,),
             "a number for each": (lambda lines, bodies: 0.5,),
             "wanted is a number": (lambda lines, bodies: lines,),
         },
