@@ -1,4 +1,4 @@
-"""The recipe of Gemma's lines of chapter 14: prompts, controls, and the record beside the page; without Gemma."""
+"""The recipe of Gemma's lines of chapter 14: prompts, controls, the record beside the page; without Gemma."""
 
 import json
 import re
