@@ -236,6 +236,9 @@ def judge() -> Planted:
         14, "DENIALS", "supported", np=np, meaning=meaning, rouge_tokens=rouge_tokens, unsupported=unsupported
     )
 
+    bodies = [*BODIES[:7], f"{BODIES[7]} Legends belowdecks draw axes."]  # Words of other lines.
+    bodies[0] = "The sum of all elements is returned: elements of a filed arrays. A writed file."
+
     def rule(lines, bodies):
         return [-len(unsupported(*pair)) for pair in zip(lines, bodies, strict=True)]
 
@@ -258,7 +261,7 @@ def judge() -> Planted:
             "wanted is a number": (lambda lines, bodies: lines,),
         },
         {
-            "bodies": BODIES,
+            "bodies": bodies,
             "references": LINES,
             "unsupported": unsupported,
             "neighbor": [1, 2, 3, 0, 5, 6, 7, 4],
