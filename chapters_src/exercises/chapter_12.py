@@ -94,7 +94,7 @@ def more_text_for_counts(curve: object, miss: object, *, known: float) -> str:
     if max(gains) > 0.2:
         raise Wrong(
             f"One doubling brings {max(gains):.3f}. Are the documents shuffled? They are sorted by package, "
-            "so the first eighth is a single package."
+            "so the first eighth has only some of the packages."
         )
     slope, start = np.polyfit(np.log(tokens[:3]), bits[:3], 1)
     expected = bits[3] - (start + slope * math.log(tokens[3]))
@@ -118,7 +118,8 @@ def more_text_for_counts(curve: object, miss: object, *, known: float) -> str:
         raise Wrong(begin + "Fit a line to the first three points, with the logarithm of the tokens.")
     return (
         f"The last doubling brought {gains[2]:.3f} bits per byte, and the line misses by {expected:.3f}: "
-        f"{expected / gains[2]:.0%} of it. The curve bends, so look at such a line with care."
+        f"{expected / gains[2]:.0%} of it. "
+        f"{'The curve bends, so look' if expected > 0 else 'Look'} at such a line with care."
     )
 
 
@@ -200,6 +201,11 @@ def _pairs(name: str, pairs: Any, given: Collection[tuple[str, ...]]) -> list[tu
     ):
         raise Wrong(f"`{name}` has to be a list of pairs of strings, not {show(pairs)}.")
     found = [(pair[0], pair[1]) for pair in pairs]
+    if not all(word.isalpha() for pair in found for word in pair):
+        raise Wrong(
+            f"`{name}` may have only single words of letters. Just the first token of an answer is compared, "
+            "and for a number it can be a mere blank."
+        )
     if len({question for question, _ in found}) < PAIRS:
         raise Wrong(
             f"`{name}` has {len({question for question, _ in found})} different questions; wanted are at "
@@ -241,7 +247,13 @@ def codes_for_feelings(coded: object, *, model: Any, tokenizer: Any) -> str:
                 "message follow that code?"
             )
         raise Wrong(f"{share}. Which beginning would make the model expect such a message?")
-    return f"{share}. A language model is a classifier, and nobody has trained it for this."
+    is_right = np.array([[code == b for code in codes] for b, _ in messages])
+    none = np.mean([_bits(model, tokenizer, "", text) for _, text in messages])
+    after, wrong = np.array(rows)[is_right].mean(), np.array(rows)[~is_right].mean()
+    return (
+        f"{share}. So a language model can classify without having been trained to. A message costs "
+        f"{none:.1f} bits with nothing before it, {wrong:.1f} after a wrong code, {after:.1f} after the right one."
+    )
 
 
 @functools.cache

@@ -128,6 +128,7 @@ def tasks() -> Planted:
             "15 different questions": (good[:15], bad),
             "list of pairs": (good, [*bad, "x"]),
             "few different answers": (good, two),
+            "single words of letters": (good, [*bad[:-1], ("year", "1066")]),
             "one of the chapter's": (given, bad),
         },
         {"share_right": share_right, "tasks": {"titles": given}},
