@@ -252,7 +252,7 @@ def codes_for_feelings(coded: object, *, model: Any, tokenizer: Any) -> str:
     after, wrong = np.array(rows)[is_right].mean(), np.array(rows)[~is_right].mean()
     return (
         f"{share}. So a language model can classify without having been trained to. A message costs "
-        f"{none:.1f} bits with nothing before it, {wrong:.1f} after a wrong code, {after:.1f} after the right one."
+        f"{none:.1f} bits with nothing before it, {wrong:.1f} after a wrong code, {after:.1f} after the right."
     )
 
 
