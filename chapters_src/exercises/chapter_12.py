@@ -251,8 +251,8 @@ def codes_for_feelings(coded: object, *, model: Any, tokenizer: Any) -> str:
     none = np.mean([_bits(model, tokenizer, "", text) for _, text in messages])
     after, wrong = np.array(rows)[is_right].mean(), np.array(rows)[~is_right].mean()
     return (
-        f"{share}. So a language model can classify without having been trained to. A message costs "
-        f"{none:.1f} bits with nothing before it, {wrong:.1f} after a wrong code, {after:.1f} after the right."
+        f"{share}. So a language model can classify without having been trained to. With nothing before it "
+        f"a message costs {none:.1f} bits, after a wrong code {wrong:.1f}, after the right one {after:.1f}."
     )
 
 
