@@ -10,7 +10,6 @@ this folder, describes what the grammar covers, its conventions, splits and limi
 """
 
 from chapters_src.data.english_german.checks import (
-    checking_sample,
     count_simple_sentences,
     noun_phrases,
     vocabulary,
@@ -57,7 +56,7 @@ from chapters_src.data.english_german.splits import (
 __all__ = [
     "CASES", "FOLDER", "HELD_OUT_RULES", "HELD_OUT_SPLITS", "LONGEST", "MOST", "PERSONS", "SPLITS",
     "Adjective", "Adverb", "Clause", "Draft", "Gap", "Lexicon", "Noun", "Pair", "Part", "Person", "Phrase",
-    "Prepositional", "Verb", "Writer", "adjectives", "adverbs", "checking_sample", "count_simple_sentences",
+    "Prepositional", "Verb", "Writer", "adjectives", "adverbs", "count_simple_sentences",
     "decline", "dictionary", "english", "english_phrase", "german", "is_held_out", "lexicon", "load",
     "noun_phrases", "nouns", "object_case", "render", "rules_of", "takes_kein", "verbs", "vocabulary",
     "word_by_word",

@@ -1,14 +1,11 @@
-"""What was read, and how much there is: for the card and the tests."""
+"""How much there is: for the card and the tests."""
 
 import itertools
-import random
-from collections import Counter
 from collections.abc import Iterator
 
 from chapters_src.data.english_german.clauses import Phrase
-from chapters_src.data.english_german.drawing import POSSESSIVES, Pair, Writer
+from chapters_src.data.english_german.drawing import POSSESSIVES
 from chapters_src.data.english_german.lexicon import Lexicon, Noun, lexicon
-from chapters_src.data.english_german.splits import HELD_OUT_RULES
 
 
 def noun_phrases(noun: Noun, words: Lexicon | None = None) -> Iterator[Phrase]:
@@ -44,34 +41,6 @@ def count_simple_sentences(words: Lexicon | None = None) -> int:
         if subject != patient
     }
     return sum(sizes[subject] * sizes[patient] for _, subject, patient in found)
-
-
-def checking_sample(number: int = 200) -> list[Pair]:
-    """Draw the pairs that were read one by one; `checked.tsv` beside the tables holds the first 200.
-
-    Args:
-        number: how many.
-
-    Returns:
-        Pairs of all splits. A drawn pair is kept if it has a rule that fewer than three pairs have so far, or
-        new words, so that all rules, nouns, verbs and adjectives occur; the last pairs are kept as drawn.
-    """
-    writer = Writer(random.Random("checked"), lexicon())
-    rules: Counter[str | frozenset[str]] = Counter()
-    missing = vocabulary()
-    pairs: list[Pair] = []
-    while len(pairs) < number:
-        pair = writer.draft(three=len(pairs) % 20 == 19).pair()
-        new = {word for bond in pair.bonds for word in bond} & missing
-        wanted = min(2 if len(missing) > 10 else 1, len(missing))
-        found = pair.rules | {
-            held for held in HELD_OUT_RULES if any(held <= clause for clause in pair.clauses)
-        }
-        if len(new) >= wanted or any(rules[rule] < 3 for rule in found):
-            rules.update(found)
-            missing -= new
-            pairs.append(pair)
-    return pairs
 
 
 def vocabulary() -> set[str]:

@@ -26,6 +26,18 @@ from chapters_src.data.english_german.clauses import (
 from chapters_src.data.english_german.in_english import english
 from chapters_src.data.english_german.in_german import MODALS, RELATIVE, german, german_lead, german_tail
 from chapters_src.data.english_german.lexicon import Lexicon, Noun, Verb
+from chapters_src.data.english_german.sense import (
+    DESTINATIONS,
+    OF_PERSONS,
+    OF_THINGS,
+    REPORTED,
+    TRAITS,
+    WHO_DID,
+    could_be,
+    fits_relative,
+    is_odd,
+    of_a_kind,
+)
 
 AND, BUT = ("and", "und"), ("but", "aber")
 BECAUSE, ALTHOUGH = ("because", "weil"), ("although", "obwohl")
@@ -46,17 +58,14 @@ _TOGETHER = {"I": ("I", "we"), "we": ("I", "we"), "you": ("you",), "he": (), "sh
 _NOW = ("present", "like", *MODALS)
 _AHEAD = ("will", "can", "should", "have to", "be allowed to")
 _NEEDS_QUIET = ("sleep", "work", "read", "write", "fall asleep")
-_DISTURBS = ("sing", "dance", "play", "watch TV", "repair", "talk")  # ... when others do this.
+_DISTURBS = ("sing", "dance", "watch TV", "laugh")  # ... when others always do this.
 _STARTS = ("arrive", "wake up", "get up", "come back")  # As soon as they ...
 _WANTED = ("visit", "help", "thank", "invite", "call")  # "She is sad because he has not called her."
-_MEETINGS = ("visit", "meet", "help", "play", "invite", "wait")
-_ERRANDS = ("meet", "fetch", "help", "thank", "speak")  # Why they go there.
+_MEETINGS = ("visit", "meet", "help")
 _CHORES = ("cook", "bake", "wash", "tidy", "repair", "feed", "pack", "shop", "prepare")
 _LEISURE = ("dance", "sing", "swim", "read", "play", "watch TV", "sleep")
-_CONTACTS = ("meet", "visit", "invite", "call", "thank", "help", "speak", "listen to")
-_TRIPS = ("go", "drive", "travel", "come back", "arrive")
-_THEMES = (_CHORES, _CHORES, _LEISURE, _LEISURE, _CONTACTS, _TRIPS)  # What goes well with "and".
-_ALONE = ("dance", "sing", "swim", "watch TV", "shop", "work", "sleep")  # They dance, but she does not dance.
+_THEMES = (_CHORES, _LEISURE)  # What goes well with "and".
+_ALONE = ("dance", "sing", "swim", "shop", "work", "sleep")  # They dance, but she does not dance.
 _KINDS_OF = (
     "read", "eat", "drink", "buy", "draw", "wash", "feed", "bake", "cook", "look for", "sell", "build",
 )  # fmt: skip
@@ -65,40 +74,32 @@ _THANKS = ("help", "lend", "show", "bring", "tell", "cook", "bake", "invite")
 _BACK = ("help", "lend", "show", "bring", "tell", "invite")  # Done to somebody.
 _REASONS = {  # What makes people happy, sad or angry.
     "happy": ("help", "tidy", "cook", "bake", "repair", "come back", "visit", "thank", "invite", "find"),
-    "sad": ("lose", "forget", "throw away", "sell", "reject", "steal", "run away"),
-    "angry": ("lose", "forget", "throw away", "sell", "reject", "steal", "run away", "eat", "drink"),
+    "sad": ("lose", "throw away", "sell", "reject", "run away"),
+    "angry": ("lose", "throw away", "sell", "reject", "steal", "eat", "drink"),
 }
 _DUTIES = (*_CHORES, "work", "write")
-_LASTING = (*_LEISURE, *_CHORES, "work", "eat", "drink", "talk", "speak", "listen to")  # Done for a while.
-_NOT_THAT = (  # Not said of what it was done to: "the eggs that he threw away".
-    "throw away", "eat", "drink", "cook", "bake", "tidy", "put on", "take off", "turn on", "turn off",
-    "close", "open", "pack", "have", "lose", "reject", "feed", "bite", "forget",
-)  # fmt: skip
-_RESTS = (  # Nobody is known by that.
-    "sleep", "wake up", "fall asleep", "look for", "get up", "understand", "hear",
-)  # fmt: skip
-_ALLOWED = ("watch TV", "swim", "dance", "sing", "play")
+_LASTING = (*_LEISURE, *_CHORES, "work")  # Done for a while.
+_ALLOWED = ("watch TV", "swim", "dance", "play")
 _AFTER = (  # Before they ...
     "sleep", "dance", "swim", "watch TV", "play", "eat", "go", "travel", "visit", "drive",
 )  # fmt: skip
 _INFINITIVES = {  # What people try, forget, promise, decide and plan to do.
-    "try": ("open", "close", "repair", "help", "explain", "tidy", "draw", "cook", "bake", "write",
-        "sing", "carry", "answer", "sell", "photograph", "tune", "sleep", "understand"),
-    "forget": ("call", "pack", "close", "turn off", "turn on", "feed", "shop", "bring", "send", "wash",
-        "fetch", "answer", "thank", "write down", "prepare", "open"),
-    "promise": ("help", "tidy", "cook", "bake", "repair", "visit", "call", "come back", "wait",
-        "explain", "show", "tell", "invite", "wash", "feed", "give", "lend", "bring", "fetch"),
-    "decide": ("buy", "sell", "visit", "travel", "write", "build", "invite", "meet", "go", "help",
-        "swim", "cook", "throw away"),
-    "plan": ("buy", "sell", "visit", "travel", "write", "build", "invite", "meet", "cook", "repair",
-        "draw"),
-    "hope": ("buy", "sell", "visit", "travel", "meet", "help", "come back", "swim", "sleep"),
+    "try": ("open", "close", "repair", "help", "explain", "sleep", "carry", "answer", "sell", "tune",
+        "understand", "draw"),
+    "forget": ("call", "close", "turn off", "turn on", "feed", "bring", "fetch", "answer", "thank",
+        "write down",
+        "shop"),
+    "promise": ("help", "tidy", "cook", "repair", "visit", "call", "come back", "wait", "bring", "bake",
+        "feed"),
+    "decide": ("buy", "sell", "visit", "travel", "help", "invite"),
+    "plan": ("buy", "sell", "visit", "travel", "build"),
+    "hope": ("visit", "travel", "meet", "come back"),
 }  # fmt: skip
 _MOMENTS = (  # Nobody knows after days when.
     "get up", "wake up", "fall asleep", "sleep", "wash", "eat", "drink", "open", "close", "put on",
     "take off", "turn on", "turn off", "greet", "smile", "laugh", "cry",
 )  # fmt: skip
-_OUTDOORS = ("swim", "come back", "shop", "go", "run", "drive", "travel", "work")  # Not because of the storm.
+_OUTDOORS = ("swim", "come back", "go", "run", "drive", "travel", "work")  # Not because of the storm.
 _QUIETLY = ("sleep", "work")  # Despite the noise.
 _DISLIKED = ("get up", "open", "close", "turn on", "turn off", "fetch")  # Nobody says that they like to.
 # Nobody bakes the bread of others.
@@ -241,7 +242,7 @@ class Writer:
 
     def extra(self, probability: float) -> bool:
         """Draw whether something is added that could be left out."""
-        return self.chance(min(0.8, 2.5 * probability) if self.rich else probability)
+        return self.chance(min(0.9, 4 * probability) if self.rich else probability)
 
     # Noun phrases -------------------------------------------------------------------------------------------
 
@@ -256,7 +257,7 @@ class Writer:
         plural = plural or "pair" in noun.classes
         determiner = self.determiner(noun, plural, definite)
         adjective = owner = None
-        if not plain and self.words.adjectives_of(noun) and self.extra(0.25):
+        if not plain and self.words.adjectives_of(noun) and self.chance(self.liveliness(noun)):
             adjective = self.rng.choice(self.words.adjectives_of(noun))
             adjective = None if adjective.english == "healthy" else adjective  # A predicate only.
             if adjective and adjective.english.startswith(noun.english):  # A friendly friend.
@@ -266,13 +267,21 @@ class Writer:
             owner = self.phrase(("person",), definite=True, plain=True)
         return Phrase(noun, plural, determiner, adjective, owner)
 
+    def liveliness(self, noun: Noun) -> float:
+        """Return how probable an adjective is: people have fewer than things, and rich sentences few."""
+        share = 0.12 if "person" in noun.classes else 0.35
+        return share / 2 if self.rich else share
+
     def determiner(self, noun: Noun, plural: bool, definite: bool) -> str:
         """Draw a determiner: uncles are mostly somebody's, trains are nobody's."""
-        draw, kin = self.rng.random(), "kin" in noun.classes
+        draw = self.rng.random()
+        kin = "kin" in noun.classes or noun.english in ("friend", "colleague")
         if noun.english == "dress" and not plural:
             return self.rng.choice(("the", "a", "my", "your", "her")) if not definite else "the"
+        if plural and {"teacher", "doctor", "lawyer", "queen"} & noun.classes:  # "Her doctors" are too many.
+            return "this" if draw > 0.94 else "the"
         possessives = POSSESSIVES[:4] if "garment" in noun.classes and not plural else POSSESSIVES
-        if "only-the" in noun.classes or draw < (0.12 if kin else 0.42):
+        if "only-the" in noun.classes or (not kin and draw < 0.42):
             return "the"
         if kin or (draw < 0.62 and "own" in noun.classes):
             return self.rng.choice(possessives)
@@ -292,6 +301,8 @@ class Writer:
             return self.rng.choice([p for p in PERSONS if p.english[0] not in also and p != apart_from])
         while True:
             phrase = self.phrase(("person",), definite=True)
+            if isinstance(apart_from, Person) and could_be(apart_from, phrase):
+                continue  # "Because he ..., the cook is sad" would be one man, or another.
             if phrase.noun != taken and (not named or pronoun_of(phrase)):
                 return phrase
 
@@ -299,7 +310,7 @@ class Writer:
         self, classes: tuple[str, ...], subject: Nominal, pronoun: float, **options: bool
     ) -> Phrase | Person:
         """Draw an object: a pronoun, if persons are allowed, or a phrase whose noun is not the subject's."""
-        if {"person", "adult"} & {*classes} and self.chance(pronoun):
+        if {"person", "adult", "kin"} & {*classes} and self.chance(pronoun):
             taken = _TOGETHER[subject.english[0]] if isinstance(subject, Person) else ()
             return self.rng.choice([person for person in PERSONS if person.english[0] not in taken])
         phrase = self.phrase(classes, **options)
@@ -421,8 +432,9 @@ class Writer:
             drawn["complement"] = Prepositional(english, german, case, phrase)
         if verb.frame == "to":
             phrase = self.phrase((verb.place or "place",), definite=True, single=True)
-            if phrase.noun.english in ("kitchen", "room"):  # Not "to the boss's kitchen".
-                phrase = phrase._replace(owner=None, adjective=None, determiner="the")
+            mine = phrase.noun.english in ("school", "office", "house", "garden") and not phrase.adjective
+            if not mine or phrase.owner:  # Not "to the boss's kitchen".
+                phrase = phrase._replace(owner=None, determiner="the")
             case = "dat" if phrase.noun.to == "zu" else "acc"
             drawn["complement"] = Prepositional("to", phrase.noun.to, case, phrase)
         if verb.frame in ("loc", "put"):
@@ -452,6 +464,9 @@ class Writer:
         if negated and verb.articles == "any" and "only-the" not in phrase.noun.classes and self.chance(0.6):
             determiner = "" if phrase.plural or not phrase.noun.german_plural else "a"
             phrase = phrase._replace(owner=None, determiner=determiner)
+        if verb.english[0] == "have":
+            determiner = "" if phrase.plural or not phrase.noun.german_plural else "a"
+            return phrase._replace(owner=None, determiner=determiner)
         if verb.english[0] == "hate" and "food" in phrase.noun.classes:
             phrase = phrase._replace(adjective=None)
         if verb.english[0] == "hate" and "person" in phrase.noun.classes:
@@ -464,6 +479,7 @@ class Writer:
         """Draw when, how, with whom, where and why, as far as they go with the verb."""
         drawn: Adverbials = {}
         times = self.times(clause, verb)
+        timed = timed and not (self.rich and clause.tense in ("present", "perfect"))
         if timed and times and (clause.tense == "past" or (not brief and self.extra(0.3))):
             drawn["time"] = self.rng.choice(times)
         elif timed and not clause.negated and self.extra(0.25):
@@ -478,7 +494,7 @@ class Writer:
             verb.kind == "action"
             and verb.frame in ("none", "to")
             and "often" not in drawn
-            and self.extra(0.15)
+            and self.chance(0.15)
         ):
             hindered = clause.negated or (clause.tense == "can" and self.chance(0.5))
             words = ("because of", "wegen") if clause.negated else ("despite", "trotz")
@@ -492,11 +508,13 @@ class Writer:
                 drawn["cause"] = Prepositional(*words, "gen", phrase)
         manners = [word for word in self.words.adverbs_of("manner") if word.english in verb.how]
         soon = "time" in drawn and drawn["time"].more == "soon"
-        if manners and not clause.negated and not soon and "often" not in drawn and self.extra(0.2):
+        if manners and not clause.negated and not soon and "often" not in drawn and self.chance(0.2):
             drawn["manner"] = self.rng.choice(manners)
-        elif {"with", "for"} & {*verb.how} and self.extra(0.15):
+        elif {"with", "for"} & {*verb.how} and self.extra(0.2):
             drawn["company"] = self.company(clause, verb)
         elif verb.where and "cause" not in drawn and self.extra(0.3):
+            drawn["place"] = self.location(verb)
+        if verb.where and not {"cause", "place"} & {*drawn} and self.chance(0.9 if self.rich else 0.15):
             drawn["place"] = self.location(verb)
         return drawn
 
@@ -528,15 +546,20 @@ class Writer:
         if "with" in verb.how and verb.frame == "to" and not clause.negated:
             choices.append(("without", "ohne", "acc"))
         pronoun = 0.0 if isinstance(clause.object, Person) else 0.35
-        person = self.nominal(("person",), clause.subject, pronoun, definite=True, plain=True)
+        near = ("kin", "friend", "colleague", "child", "guest", "neighbor")
+        person = self.nominal(near, clause.subject, pronoun, definite=True, plain=True)
         return Prepositional(*self.rng.choice(choices), person)
 
     def location(self, verb: Verb) -> Prepositional:
         """Draw one of a verb's places, or a place outdoors next to a building."""
-        if {"park", "station"} & {*verb.where} and verb.kind == "action" and self.chance(0.25):
-            phrase = self.phrase(("landmark",), definite=True, single=True, plain=True)
+        if verb.english[0] in ("play", "meet") and self.chance(0.3):
+            phrase = self.phrase(("landmark",), definite=True, single=True, plain=True)._replace(
+                determiner="the"
+            )
             return Prepositional(*self.rng.choice(_NEAR), "dat", phrase)
         phrase = self.phrase(verb.where, definite=True, single=True)
+        mine = phrase.noun.english in ("kitchen", "garden", "house", "room", "office")
+        phrase = phrase._replace(owner=None, determiner=phrase.determiner if mine else "the")
         return Prepositional(*phrase.noun.at, "dat", phrase)
 
     def predicate(
@@ -551,7 +574,7 @@ class Writer:
         if subject is None and self.chance(0.3):
             subject = self.rng.choice(PERSONS)
         while subject is None or (isinstance(subject, Phrase) and not self.words.adjectives_of(subject.noun)):
-            classes = ("person", "animal", "thing", "place", "text", "thought")
+            classes = ("person", "animal", "thing", "place", "text", "thought", "food", "drink", "plant")
             subject = self.phrase(classes, definite=True, plain=True)
         found = [
             word
@@ -567,7 +590,8 @@ class Writer:
             tense = "past" if adjective.lasts and draw < 0.25 else "present"
             tense = "will" if adjective.lasts == "mood" and 0.25 < draw < 0.35 else tense
         days = [day for day in self.words.adverbs_of("past") if not day.more]
-        time = self.rng.choice(days) if tense == "past" and timed else None
+        dated = tense == "past" and timed and adjective.lasts == "mood"
+        time = self.rng.choice(days) if dated else None
         return Clause(subject, None, tense, not moods and self.chance(0.2), adjective, time=time)
 
     # Sentences of one clause, or of one and a clause inside it ----------------------------------------------
@@ -585,9 +609,14 @@ class Writer:
 
     def fronted(self, clause: Clause) -> Clause:
         """Begin with the place or the time, maybe."""
-        if clause.place and self.chance(0.25) and not (clause.verb and clause.verb.english[0] == "arrive"):
+        free = clause.place and not clause.time and getattr(clause.place.phrase, "determiner", "") == "the"
+        if free and self.chance(0.25) and not (clause.verb and clause.verb.english[0] == "arrive"):
             return replace(clause, front="place")
-        return replace(clause, front="time") if clause.time and self.chance(0.4) else clause
+        return (
+            replace(clause, front="time")
+            if clause.time and self.chance(0.6 if clause.recipient else 0.4)
+            else clause
+        )
 
     def with_infinitive(self) -> Clause:
         """Draw a clause like "he tries to open the door"."""
@@ -597,6 +626,7 @@ class Writer:
             clause = replace(clause, negated=False)
         bases = (*_INFINITIVES[verb.english[0]], *self.words.added)
         inner = self.verb(subject=clause.subject, kinds=("action", "sense"), bases=bases)
+        clause = replace(clause, often=None, front="time" if clause.time else "")
         return replace(
             clause, infinitive=Clause(clause.subject, inner, **self.arguments(inner, clause.subject))
         )
@@ -607,88 +637,106 @@ class Writer:
         verb = self.verb((conjunction[0],))
         calm = verb.english[0] in ("hope", "claim", "ask", "say")
         clause = self.clause(verb, negated=False if calm else None, definite=True, brief=True)
-        tenses: Sequence[str] = ("present", "like", "perfect", *_AHEAD)
-        if clause.tense == "past":
-            tenses = ("past",)
-        elif verb.english[0] == "hope":
-            tenses = ("will", "can")
-        elif verb.english[0] == "notice":
-            tenses = ("present", "perfect")
         person = self.person(apart_from=clause.subject) if self.chance(0.7) else None
-        timed = clause.tense != "past"
-        if verb.english[0] != "hope" and self.chance(0.1):
-            inner = self.predicate(None if clause.tense != "past" else person, tense=tenses[0], timed=timed)
-        else:
-            kinds = ("action",) if verb.english[0] == "hope" else () if timed else DOING
-            inner_verb = self.verb(subject=person, kinds=kinds)
-            inner = self.clause(
-                inner_verb,
-                person,
-                tenses=tenses,
-                definite=True,
-                negated=self.chance(0.25),
-                brief=self.chance(0.5),
-                timed=timed,
+        past = clause.tense == "past"
+        if verb.english[0] != "hope" and (past or self.chance(0.12)):
+            moods = ("tired", "sick", "sad", "angry", "hungry", "happy") if past or person else ()
+            person = (
+                _calm(person or self.person(apart_from=clause.subject)) if past else person and _calm(person)
             )
-            inner = self.settled(inner)
+            inner = self.predicate(person, tense="past" if past else "present", timed=False, moods=moods)
+            inner = replace(inner, negated=False)
+        else:
+            inner = self.reported(verb, person)
         if clause.negated or verb.english[0] in ("hope", "ask"):
             inner = replace(inner, negated=False)
         return replace(clause, inner=(conjunction, inner))
 
+    def reported(self, report: Verb, person: Nominal | None) -> Clause:
+        """Draw what somebody says, knows or asks: no single event in the present."""
+        tenses: Sequence[str] = ("like", "perfect", "perfect", *_AHEAD)
+        if report.english[0] == "hope":
+            tenses = ("will", "can")
+        elif report.english[0] == "notice":
+            tenses = ("perfect",)
+        kinds = ("action",) if report.english[0] == "hope" else ()
+        verb = self.verb(subject=person, kinds=kinds, bases=(*REPORTED, *self.words.added))
+        while report.english[0] == "notice" and verb.kind in ("state", "sense"):
+            verb = self.verb(subject=person, kinds=kinds, bases=(*REPORTED, *self.words.added))
+        options = {"definite": True, "negated": self.chance(0.35), "brief": True}
+        return self.settled(self.clause(verb, person, tenses=tenses, **options))
+
     def with_relative(self) -> Clause:
         """Draw a clause with a relative clause at its subject, or at an object that nothing follows."""
-        clause = self.predicate(tense="present") if self.chance(0.15) else self.clause(negated=False)
-        after = any(getattr(clause, name) for name in ("complement", "cause", "manner", "company", "place"))
-        after = after or (clause.time is not None and clause.front != "time")
-        to = clause.recipient and clause.verb and clause.verb.place
-        if not after and not to and isinstance(clause.object, Phrase):
-            return self.fronted(
-                replace(clause, object=self.related(clause.object, clause.verb, clause.tense == "past"))
-            )
-        if isinstance(clause.subject, Phrase):
-            return replace(clause, subject=self.related(clause.subject, clause.verb, clause.tense == "past"))
-        return self.fronted(clause)
+        for _ in range(20):  # Most relative clauses have nothing to do with the main clause.
+            clause = self.maybe_relative()
+            held = [n for n in (clause.subject, clause.object) if getattr(n, "relative", None)]
+            if held and all(
+                isinstance(n, Phrase)
+                and n.relative
+                and fits_relative(clause, n, n.relative, subject=n is clause.subject)
+                for n in held
+            ):
+                break
+        return clause
 
-    def related(self, phrase: Phrase, other: Verb | None, past: bool) -> Phrase:
-        """Add a relative clause with another verb; the pronoun is its subject or its object."""
+    def maybe_relative(self) -> Clause:
+        """Draw a clause with some relative clause, if a noun can have one."""
+        tenses = ("present", "perfect", "will", "want to", "would like to", "can")
+        if self.chance(0.5):  # "The woman who has bought the car lives in the village."
+            person = self.phrase(("person",), definite=True, plain=True)
+            if self.chance(0.3):
+                moods = [word for word in TRAITS if word != person.noun.english]
+                clause = replace(self.predicate(person, tense="present", moods=moods), negated=False)
+            else:
+                verb = self.verb(subject=person)
+                clause = self.clause(verb, person, tenses=tenses, negated=False, brief=True)
+            return replace(clause, subject=self.related(person, False), time=None, often=None)
+        bases = tuple({base for bases in (*OF_THINGS.values(), *OF_PERSONS.values()) for base in bases})
+        clause = self.clause(
+            self.verb(("acc", "dat", "dat+acc"), bases=bases), tenses=tenses, negated=False, brief=True
+        )
+        to, patient = clause.recipient and clause.verb and clause.verb.place, clause.object
+        if to or not isinstance(patient, Phrase):
+            return self.fronted(clause)
+        return replace(clause, object=self.related(patient, True), time=None, often=None)
+
+    def related(self, phrase: Phrase, patient: bool) -> Phrase:
+        """Add a relative clause whose pronoun is its subject or, mostly at an object (`patient`), object."""
         noun = phrase.noun
         gender = "p" if phrase.plural else noun.gender
         forms = {case: genders[gender] for case, genders in RELATIVE.items()}
         person = "person" in noun.classes
+        table = OF_PERSONS if person else OF_THINGS
         as_object = [
-            verb
-            for verb in self.words.verbs_of(("acc", "dat"), None, noun)
-            if {"person", "adult"} & {*verb.subjects} and verb.english[0] not in _NOT_THAT
+            verb for verb in self.words.verbs_of(("acc", "dat"), None, noun) if verb.english[0] in table
         ]
-        as_subject = [verb for verb in self.words.verbs_of(PLAIN_FRAMES, noun.classes)]
-        as_object, as_subject = (
-            [verb for verb in found if verb.english[0] not in (other and other.english[0], *_RESTS)]
-            for found in (as_object, as_subject)
-        )
-        done = ("perfect", *(() if past else ("past",)))
+        as_subject = [
+            verb for verb in self.words.verbs_of(PLAIN_FRAMES, noun.classes) if verb.english[0] in WHO_DID
+        ]
+        done = ("perfect", "past")
         options = {"negated": False, "brief": True}
-        if other and other.english[0] in ("put on", "take off"):
-            return phrase  # It is their own.
-        if "vehicle" in noun.classes:
-            return phrase  # "A bus that has departed arrives."
-        if as_object and (not as_subject or self.chance(0.4)):
+        if as_object and (not person or self.chance(0.7 if patient else 0.3)):
             gap = Gap("whom" if person else "that", forms, phrase.number, noun)
             who = self.person()
             while getattr(who, "noun", None) == noun:
                 who = self.person()
+            who = who._replace(adjective=None) if isinstance(who, Phrase) else who
             fit = [verb for verb in as_object if not _classes(who).isdisjoint(verb.subjects)]
             if not fit:
                 return phrase
             relative = replace(self.clause(self.rng.choice(fit), who, tenses=done, **options), object=gap)
-        elif as_subject:
-            gap = Gap("who" if person else "that", forms, phrase.number, noun)
-            relative = self.clause(
-                self.rng.choice(as_subject), gap, tenses=(*done, "want to", "have to"), **options
-            )
+        elif person and as_subject:
+            gap = Gap("who", forms, phrase.number, noun)
+            relative = self.clause(self.rng.choice(as_subject), gap, tenses=done, **options)
         else:
             return phrase
-        determiner = "a" if phrase.determiner == "a" else "the"
-        return phrase._replace(relative=relative, determiner=determiner, owner=None)
+        if relative.verb and relative.verb.kind != "state" and relative.verb.english[0] not in (
+            "buy", "sell", "build", "visit", "meet", "invite", "help", "call", "take part",
+        ):  # fmt: skip
+            relative = replace(relative, time=None, tense="perfect")
+        relative = replace(relative, often=None)
+        return phrase._replace(relative=relative, determiner="the", owner=None, adjective=None)
 
     # Questions ----------------------------------------------------------------------------------------------
 
@@ -783,7 +831,7 @@ class Writer:
     def doing(self, subject: Nominal, tenses: Sequence[str], **options) -> Clause:
         """Draw what somebody does."""
         kinds = options.pop("kinds", ("action",))
-        options.setdefault("brief", not self.rich)
+        options.setdefault("brief", not self.rich and not self.chance(0.3))
         verb = options.pop("verb", None) or self.verb(subject=subject, kinds=kinds)
         clause = self.clause(verb, subject, tenses=tenses, **({"negated": False} | options))
         frequent = clause.often and clause.often.kind == "often"
@@ -813,33 +861,44 @@ class Writer:
             one, other = self.couple(False, swap)
             verb = self.verb(subject=one, bases=_NEEDS_QUIET)
             main = replace(self.doing(one, ("present",), verb=verb, negated=True, timed=False), tense="can")
-            verb = self.verb(subject=other, bases=_DISTURBS)
-            reason = self.doing(other, ("present",), verb=verb, brief=False, timed=False)
-            return (
-                replace(main, place=None, company=None),
-                replace(reason, often=None, manner=None, cause=None, company=None),
-            )
+            verb = self.verb(("none",), other, bases=_DISTURBS)
+            reason = self.doing(other, ("present",), verb=verb, brief=True, timed=False)
+            always = next(word for word in self.words.adverbs_of("often") if word.english == "always")
+            return replace(main, place=None, company=None), replace(reason, often=always)
         one, other = self.couple(True, swap)
-        tired = draw < 0.85
-        if tired:  # ... does not come because they are tired or have to work.
+        if draw >= 0.85:
+            return self.errand(one, other, brief)
+        # ... does not come because they are tired or have to work.
+        verb, tired = self.verb(("none",), one, ("action",), _ALONE), draw < 0.7
+        if self.chance(0.5):
+            verb = self.verb(subject=one, kinds=("action",), bases=_MEETINGS)
+        while tired and verb.english[0] == "sleep":
             verb = self.verb(("none",), one, ("action",), _ALONE)
-            if self.chance(0.5):
-                verb = self.verb(subject=one, kinds=("action",), bases=_MEETINGS)
-            tired = draw < 0.7
-            while tired and verb.english[0] == "sleep":
-                verb = self.verb(("none",), one, ("action",), _ALONE)
-            tenses = ("past",) if past and tired else ("can", "will", "present")
-            main = self.doing(one, tenses, verb=verb, negated=True, brief=brief)
-        else:  # ... goes somewhere because they want to do something.
-            verb = self.verb(("to",), one, kinds=("action",))
-            main = self.doing(one, ("present", "will", "want to", "have to"), verb=verb, brief=brief)
+        tenses = ("past",) if past and tired else ("can", "will")
+        main = self.doing(one, tenses, verb=verb, negated=True, brief=brief)
         main = replace(main, cause=None)
         if tired:
             tense = "past" if past else "present"
             return main, self.predicate(other, tense=tense, timed=False, moods=("tired", "sick"))
-        duty = self.duty(other, _ERRANDS if draw > 0.85 else _DUTIES, verb)
-        wanted = ("have to", "want to") if draw > 0.85 else ("have to",)
-        return main, self.doing(other, wanted, verb=duty, timed=main.time is None)
+        duty = self.duty(other, _DUTIES, verb)
+        return main, self.doing(other, ("have to",), verb=duty, timed=False)
+
+    def errand(self, one: Nominal, other: Nominal, brief: bool) -> tuple[Clause, Clause]:
+        """Draw a trip, and what somebody wants to do at its end."""
+        while True:
+            verb = self.verb(("to",), one, kinds=("action",))
+            main = self.doing(one, ("present", "will", "want to", "have to"), verb=verb, brief=brief)
+            place = main.complement and getattr(main.complement.phrase, "noun", None)
+            tasks = DESTINATIONS.get(place.english, ()) if place else ()
+            if any(task.english[0] in tasks for task in self.words.verbs_of(PLAIN_FRAMES, _classes(other))):
+                break
+        main = replace(main, cause=None, company=None, manner=None)
+        wanted = ("want to",) if main.tense in ("have to", "want to") else ("have to", "want to")
+        if main.tense == "want to" or {*tasks} & {"swim", "eat", "sleep", "sing", "play", "draw"}:
+            wanted = ("want to",)
+            main = replace(main, tense="will") if main.tense in ("want to", "have to") else main
+        task = self.doing(other, wanted, verb=self.duty(other, tasks, verb), timed=False, brief=True)
+        return main, task
 
     def because_of_others(self, swap: bool, past: bool) -> tuple[Clause, Clause]:
         """Draw a mood, and what somebody did who caused it."""
@@ -857,6 +916,9 @@ class Writer:
         verb = self.verb(subject=other, bases=bases)
         tenses = ("past",) if past else ("perfect",)
         reason = self.doing(other, tenses, verb=verb, timed=False, negated=negated, brief=True)
+        if isinstance(reason.object, Phrase):
+            plural = reason.object.plural and "home" not in reason.object.noun.classes
+            reason = replace(reason, object=_definite(reason.object)._replace(adjective=None, plural=plural))
         return main, self.toward(reason, named) if isinstance(named, Person) else reason
 
     def although(self, swap: bool, past: bool | None = None) -> tuple[Clause, Clause]:
@@ -880,8 +942,7 @@ class Writer:
         """Draw two clauses about what will be, for if, while, before and as soon as."""
         if conjunction == IF:
             return self.if_so(swap)
-        same = conjunction == BEFORE and self.chance(0.6)
-        one, other = self.couple(same, swap)
+        one, other = self.couple(conjunction != WHILE, swap)
         brief = not self.extra(0.4)
         if conjunction == WHILE:
             theme = self.rng.choice((_CHORES, _LEISURE))
@@ -889,12 +950,11 @@ class Writer:
             main = self.doing(one, ("present", "will"), verb=verb, brief=brief)
             later = self.duty(other, (*_LEISURE, *_CHORES, "work"), verb)
             return main, self.doing(other, ("present",), verb=later, timed=False)
-        tense = self.rng.choice(("will", "should" if same else "can", "have to"))
-        bases = _AFTER if same else _STARTS
-        doings = (*_CHORES, *_ALLOWED) if tense == "can" and conjunction == AS_SOON_AS else _CHORES
+        tense = self.rng.choice(("will", "should", "have to"))
+        bases = _AFTER if conjunction == BEFORE else _STARTS
         verb = later = self.verb(subject=other, bases=bases, kinds=("action", "event"))
         while later.english == verb.english:
-            later = self.verb(subject=one, bases=doings, kinds=("action",))
+            later = self.verb(subject=one, bases=_CHORES, kinds=("action",))
         main = self.doing(one, (tense,), verb=later, brief=brief)
         main = replace(main, time=None) if conjunction == AS_SOON_AS else main
         inner = self.doing(other, ("present",), timed=False, verb=verb)
@@ -914,7 +974,7 @@ class Writer:
                 verb = self.verb(("none",), one, ("action",), _ALONE)
             tenses = ("can", "should", "will") if hungry else ("should", "will")
             main = self.doing(one, tenses, verb=verb, negated=not hungry, brief=brief, timed=False)
-            return replace(main, cause=None), self.predicate(other, tense="present", moods=moods)
+            return replace(main, cause=None, place=None), self.predicate(other, tense="present", moods=moods)
         if draw < 0.6:  # You are allowed to play if you tidy your room.
             one, other = self.couple(True, swap)
             while not (isinstance(one, Person) and isinstance(other, Person)) and _classes(
@@ -923,7 +983,7 @@ class Writer:
                 one, other = self.couple(True, swap)
             verb = self.verb(subject=one, kinds=("action",), bases=_ALLOWED)
             main = self.doing(one, ("be allowed to",), verb=verb, brief=brief)
-            chore = self.duty(other, _CHORES, verb)
+            chore = self.duty(other, ("tidy", "wash", "feed", "cook", "pack", "bake", "shop"), verb)
             return replace(main, cause=None), self.doing(other, ("present",), verb=chore, timed=False)
         return self.bargain(swap, brief)
 
@@ -957,19 +1017,17 @@ class Writer:
         if conjunctions:
             return self.three_main_clauses()
         conjunction, draw = self.rng.choice((AND, BUT)), self.rng.random()
-        if draw < 0.15:
-            clauses = self.two_predicates(conjunction)
-        elif draw < 0.3:
-            clauses = self.two_states(conjunction)
+        if conjunction == BUT and draw < 0.15:
+            clauses = self.two_predicates()
         elif conjunction == AND:
             clauses = self.alike()
         else:
             clauses = self.contrast()
-        clauses = [self.fronted(clauses[0]), *clauses[1:]]
+        clauses = [clauses[0] if clauses[0].front else self.fronted(clauses[0]), *clauses[1:]]
         return [Part(clauses[0], "second"), Part(clauses[1], "second", conjunction)]
 
-    def two_predicates(self, conjunction: tuple[str, str]) -> list[Clause]:
-        """Draw what two persons, animals or things of a kind are, or what only one of them is."""
+    def two_predicates(self) -> list[Clause]:
+        """Draw what only one of two persons, animals or things of a kind is."""
         kind = self.rng.choice((("person",), ("home", "garden", "park"), ("animal",), ("garment",)))
         while True:
             subjects = [
@@ -980,45 +1038,31 @@ class Writer:
                 replace(self.predicate(subject, tense="present"), negated=False) for subject in subjects
             )
             assert one.predicate and two.predicate
-            if conjunction == BUT and not _classes(subjects[1]).isdisjoint(one.predicate.classes):
+            if not _classes(subjects[1]).isdisjoint(one.predicate.classes):
                 return [one, replace(two, predicate=one.predicate, negated=True)]
-            alike = one.predicate.lasts == two.predicate.lasts and one.predicate != two.predicate
-            if conjunction == AND and alike:
-                return [one, two]
-
-    def two_states(self, conjunction: tuple[str, str]) -> list[Clause]:
-        """Draw what somebody loves and hates, has and needs."""
-        one = self.rng.choice(PERSONS)
-        first, second = self.rng.choice((("love", "hate"), ("have", "need"), ("know", "trust")))
-        verbs = [self.verb(("acc", "dat"), one, ("state",), (base,)) for base in (first, second)]
-        clauses = [self.clause(verb, one, negated=False) for verb in verbs]
-        persons = ["person" in _classes(clause.object) for clause in clauses if clause.object]
-        unnamed = all(isinstance(clause.object, Person) for clause in clauses)
-        if first == "love" and (persons[0] != persons[1] or unnamed):
-            return self.two_states(conjunction)
-        negated = conjunction == BUT and first != "love"
-        return [clauses[0], replace(clauses[1], negated=negated) if negated else clauses[1]]
 
     def alike(
         self, tenses: Sequence[str] = ("present", "present", "past", "perfect", "will"), theme=()
     ) -> list[Clause]:
         """Draw what two persons do, of one kind and at one time."""
         tense, theme = self.rng.choice(tenses), theme or self.rng.choice(_THEMES)
+        tense = "past" if tense == "perfect" and (theme is _LEISURE or self.rich) else tense
         one = self.person()
         other = self.person(apart_from=one)
         verb = self.verb(subject=one, kinds=("action", "event"), bases=theme)
         others = self.duty(other, theme, verb)
         brief = not self.extra(0.3)
         clause = self.doing(one, (tense,), verb=verb, brief=brief)
+        clause = replace(clause, front="time") if clause.time else clause  # It is that of both.
         second = self.doing(other, (tense,), verb=others, brief=brief, timed=False)
-        return [clause, replace(second, cause=None)]
+        return [replace(clause, cause=None, often=None), replace(second, cause=None, often=None)]
 
     def contrast(self) -> list[Clause]:
         """Draw a wish and a duty, the same done and not done, or the same done with other things."""
         draw, brief = self.rng.random(), not self.extra(0.3)
         if draw < 0.35:  # He would like to swim, but he has to cook.
             one, other = self.couple(True, False)
-            verb = self.verb(subject=one, kinds=("action",), bases=(*_LEISURE, *_MEETINGS))
+            verb = self.verb(subject=one, kinds=("action",), bases=_LEISURE)
             wish = self.doing(one, ("want to", "would like to"), verb=verb, brief=brief)
             duty = self.duty(other, _DUTIES, verb)
             return [wish, self.doing(other, ("have to", "should"), verb=duty, timed=False)]
@@ -1037,9 +1081,16 @@ class Writer:
         first = self.doing(one, (tense,), verb=verb, brief=brief)
         second = self.doing(other, (first.tense,), verb=verb, brief=True, timed=False)
         nouns = [getattr(clause.object, "noun", None) for clause in (first, second)]
-        if None in nouns or nouns[0] == nouns[1] or _classes(other).isdisjoint(verb.subjects):
+        if None in nouns or _classes(other).isdisjoint(verb.subjects):
             return self.contrast()
-        return [replace(first, company=None), second]
+        assert isinstance(first.object, Phrase) and isinstance(second.object, Phrase)
+        alike = (
+            first.object.definite == second.object.definite and first.object.plural == second.object.plural
+        )
+        if not of_a_kind(first.object, second.object) or not alike:
+            return self.contrast()
+        second = replace(second, object=second.object._replace(adjective=None, owner=None))
+        return [replace(first, company=None, manner=None, often=None), replace(second, often=None)]
 
     def three_main_clauses(self) -> list[Part]:
         """Draw two that work and one that rests, or two that rest and one that has to work."""
@@ -1070,7 +1121,8 @@ class Writer:
             second = replace(second, cause=None)
             if draw < 0.3:  # The boy is tired and the girl is sad because ...
                 said = second.predicate.english if second.predicate else ""
-                moods = [mood for mood in ("happy", "sad", "angry", "tired") if mood != said]
+                moods = ("sad", "angry") if said == "happy" else ("happy",)
+                joint = BUT
                 one = _calm(self.person(apart_from=second.subject))
                 first = replace(self.predicate(one, tense="present", moods=moods), negated=False)
             elif draw < 0.5:  # She is tired, but she cannot sleep because ...
@@ -1092,10 +1144,11 @@ class Writer:
                 if third.verb and third.verb.english == verb.english:
                     return self.three_clauses()
                 joint = BUT
-            else:
+            else:  # He has to work, but she goes to the lake because she wants to swim.
                 one = self.person(apart_from=second.subject)
-                verb = self.duty(one, ("go", "drive", "travel", "run"), second.verb)
-                first = self.doing(one, (second.tense,), verb=verb, brief=brief, timed=second.time is None)
+                verb = self.duty(one, _DUTIES, third.verb)
+                first = self.doing(one, ("have to",), verb=verb, brief=brief, timed=False)
+                joint = BUT
         elif conjunction == IF:  # He wants to swim, but he should not swim if he is sick.
             one, other = self.couple(True, False)
             verb = self.verb(("none",), one, ("action",), _ALONE[:-2])
@@ -1116,14 +1169,17 @@ class Writer:
             verb = self.duty(one, theme, second.verb)
             if third.verb and verb.english == third.verb.english:
                 return self.three_clauses()
-            first = self.doing(one, (second.tense,), verb=verb, brief=brief, timed=second.time is None)
+            timed = second.time is None and conjunction != AS_SOON_AS
+            first = self.doing(one, (second.tense,), verb=verb, brief=brief, timed=timed)
         if not _apart(first.subject, third.subject):
             return self.three_clauses()
+        if joint == AND and second.time and first.verb:  # "Tomorrow" is said of both, so it comes first.
+            first, second = replace(first, time=second.time, front="time"), replace(second, time=None)
         return [Part(first, "second"), Part(second, "second", joint), Part(third, "final", conjunction)]
 
     def sentence(self) -> tuple[list[Part], bool]:
-        """Draw a sentence of one clause or two, and whether it is a question."""
-        draw = self.rng.random()
+        """Draw a sentence of one clause or two, a rich one of two, and whether it is a question."""
+        draw = self.rng.uniform(0.72, 1) if self.rich else self.rng.random()
         if draw < 0.48:
             return [Part(self.statement(), "second")], False
         if draw < 0.6:
@@ -1136,7 +1192,7 @@ class Writer:
     def draft(self, *, three: bool = False) -> Draft:
         """Draw a sentence without rendering it, of three clauses if wanted."""
         parts, question = (self.three_clauses(), False) if three else self.sentence()
-        while _repeats(parts):
+        while _repeats(parts) or is_odd(parts, question):
             parts, question = (self.three_clauses(), False) if three else self.sentence()
         clauses, bonds = [], set()
         for part in parts:
