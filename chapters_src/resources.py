@@ -69,12 +69,12 @@ _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
     },
     "translator": {
         "config.json": "9a01110af592c93a9eb4ee73d82c83b3beec32fc9570326f9b7b19183e7383a0",
-        "model.safetensors": "bd7db2ffc1c1bb5772dfdb66f382d10751b02c8ab74c83c73c5d25d8c8a0df14",
-        "tokenizer.json": "31411fbf7880b5fd7fa02e356fb1d3cb9a78843468d9c51c58da57b824e1ece8",
+        "model.safetensors": "cc3f9223519ea35681393ddd0eb349fc4f8842b6e0b899dcfedd1785b6c728dd",
+        "tokenizer.json": "dfbc6dae15a963204a040af860ce09bf52102e6d23b6d8835c527f5bb4bb3e99",
     },
     "recurrent-translator": {
-        "config.json": "6b7de2a6bd6d95be3cf953a9b3856f8b9f8aac25eb861d99f3d0443e0db6fa66",
-        "model.safetensors": "c8f0a5459c680abc9aebb4019946e4eda4d55d81fb76841a628a218e6a7c5192",
+        "config.json": "97f926f4ff27d0cd357042c03a0f287d9e546c2889bd465dc197804ef87c9960",
+        "model.safetensors": "410464eaa54f473b9ec1f084c6683b0ba061f9c5c0350880631711e6105f97f1",
     },
     "masked-language-model": {
         "adapter_config.json": "a5f893c5cbfdc84abd0445be71b14c5826bbd2743a0ab4c2c9d6d5877c505add",

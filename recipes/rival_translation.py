@@ -28,7 +28,9 @@ out. The figures of the record are
 
 - "runs": of each seed the transformer and its rival: learning rate, number of parameters, steps, passes over
   the pairs, processor seconds of training; the loss on the second half of the validation pairs, in nats per
-  token, without smoothing; and for each split BLEU, chrF and the share of sentences that are exactly right;
+  token, without smoothing; for each split BLEU, chrF and the share of sentences that are exactly right; and
+  "cure": the share after `CURE_STEPS` more steps on ordinary pairs, a quarter of which come from the splits
+  that an arm names, at a third of the learning rate;
 - "rates": the rival's learning rates that were tried, in the same form but without scores, and the chosen
   one;
 - "large": the shipped translator, whose seconds are those measured here, and its rival, in the same form,
@@ -47,7 +49,8 @@ import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +79,15 @@ SEEDS = (0, 1, 2, 3)
 SEED_OF_RATES = 9  # Reported nowhere else.
 RATES = (1e-3, 2e-3, 4e-3, 8e-3)
 MEASURED = 300  # Steps, to find the seconds of the shipped translator.
+CURE_STEPS = 200
+CURE_PAIRS = 2400  # Of which a quarter come from the splits of the arm.
+ARMS = {
+    "control": (),
+    "clauses": ("clauses",),
+    "longer": ("longer",),
+    "longer and clauses": ("longer", "clauses"),
+}
+CURED = ("validation", "clauses", "longer", "both")  # Splits that are scored again.
 FINE = 10_000  # Into so many parts the learning rate divides a training by the clock.
 
 SMALL = translation.Sizes(num_pairs=50_000, tokens_per_batch=400)  # Of the four-seed runs.
@@ -94,6 +106,7 @@ class Sizes:
     scored: int = 200  # Sentences of each split.
     large: translation.Sizes = LARGE
     large_scored: int = 500
+    cure_steps: int = CURE_STEPS
     seeds: tuple[int, ...] = SEEDS
     measured: int = MEASURED
     shipped_steps: int | None = None  # None: as many as its log says.
@@ -104,6 +117,7 @@ SMOKE = Sizes(
     scored=4,
     large=translation.Sizes(60, 8),
     large_scored=4,
+    cure_steps=2,
     seeds=(0, 1),
     measured=2,
     shipped_steps=4,
@@ -249,6 +263,8 @@ def trained(
     *,
     steps: int = 0,
     seconds: float = 0,
+    model: nn.Module | None = None,
+    warmup: float = 0.05,
 ) -> tuple[nn.Module, dict[str, float]]:
     """Train a model as `chapters_src.training.train` does, but if wanted by the clock.
 
@@ -259,16 +275,19 @@ def trained(
         pairs: to train on.
         steps: how many, or 0.
         seconds: of processor time to train for, or 0.
+        model: to train on, in place; a new one if None.
+        warmup: share of the training over which the learning rate rises.
 
     Returns:
         The model; the numbers of its parameters, steps, passes and processor seconds.
     """
-    model = new_model(run.kind, sizes, len(texts.tokenizer), run.seed)
+    if model is None:
+        model = new_model(run.kind, sizes, len(texts.tokenizer), run.seed)
     loader = texts.batches(pairs, sizes.tokens_per_batch, shuffle=True)
     settings = Settings(
         learning_rate=run.learning_rate,
         max_steps=steps or FINE,
-        warmup=0.05,
+        warmup=warmup,
         schedule="cosine",
         betas=(0.9, 0.98),
         seed=run.seed,
@@ -334,9 +353,14 @@ def scores(model: nn.Module, texts: Texts, data: Splits, scored: int) -> dict[st
         found[split] = {
             "bleu": round(bleu(written, references), 2),
             "chrf": round(chrf(written, references), 2),
-            "exact": float(np.mean([a == b for a, b in zip(written, references, strict=True)])),
+            "exact": exact(written, pairs),
         }
     return found
+
+
+def exact(written: Sequence[str], pairs: Sequence[Pair]) -> float:
+    """Return the share of translations that are right to the last letter."""
+    return float(np.mean([text == pair.german for text, pair in zip(written, pairs, strict=True)]))
 
 
 # The runs -------------------------------------------------------------------------------------------------
@@ -365,13 +389,17 @@ class Runs:
     texts: Texts
     data: Splits
     scored: int
+    cure_steps: int = 0  # 0: no cure.
 
     def of(self, run: Run, *, scored: bool = True, **length: float) -> dict[str, Any]:
         """Train and score, or read what a finished run has left."""
 
         def make() -> tuple[nn.Module, dict[str, Any]]:
             model, facts = trained(run, self.sizes, self.texts, self.data["train"], **length)
-            return model, asdict(run) | facts | self.judged(model, scored=scored)
+            found = asdict(run) | facts | self.judged(model, scored=scored)
+            if scored and self.cure_steps:
+                found["cure"] = self.cure(run, model)
+            return model, found
 
         return once(run.file(self.output), make)
 
@@ -384,12 +412,36 @@ class Runs:
             found["scores"] = scores(model, self.texts, self.data, self.scored)
         return found
 
+    def cure(self, run: Run, model: nn.Module) -> dict[str, dict[str, float]]:
+        """Train copies further, with a quarter from other splits; return what is exactly right, by arm."""
+        gentle = replace(run, learning_rate=run.learning_rate / 3)
+        found = {}
+        for arm, splits in ARMS.items():
+            number = CURE_PAIRS // 4 // max(1, len(splits))
+            foreign = [pair for s in splits for pair in self.data[s][self.scored :][:number]]
+            pairs = [*self.data["train"][: CURE_PAIRS - len(foreign)], *foreign]
+            tuned, _ = trained(
+                gentle,
+                self.sizes,
+                self.texts,
+                pairs,
+                steps=self.cure_steps,
+                model=deepcopy(model),
+                warmup=0.1,
+            )
+            found[arm] = {}
+            for split in CURED:
+                asked = self.data[split][: self.scored]
+                written = translate(tuned, self.texts, [pair.english for pair in asked])
+                found[arm][split] = exact(written, asked)
+        return found
+
 
 def small_runs(output: Path, sizes: Sizes, note: Callable[[dict[str, Any]], None]) -> float:
     """Train the transformer of the page and its rival with all seeds; return the rival's learning rate."""
     data = english_german.load(sizes.small.num_pairs, num_held_out=sizes.small.num_held_out)
     texts = Texts.of(data["train"], sizes.small.vocab_size)
-    runs = Runs(output, sizes.small, texts, data, sizes.scored)
+    runs = Runs(output, sizes.small, texts, data, sizes.scored, sizes.cure_steps)
     batches = texts.batches(data["train"], sizes.small.tokens_per_batch, shuffle=True)
     steps = max(1, round(sizes.passes * len(batches)))
     finished: list[dict[str, Any]] = []

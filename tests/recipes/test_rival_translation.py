@@ -8,7 +8,7 @@ from torch import nn
 
 from chapters_src import records
 from chapters_src.data import english_german
-from chapters_src.data.english_german import HELD_OUT_SPLITS
+from chapters_src.data.english_german import HELD_OUT_SPLITS, Pair
 from chapters_src.training import Settings, pad, train
 from chapters_src.translation import END, START, Texts
 from recipes import rival_translation as recipe
@@ -142,6 +142,34 @@ def test_translations_come_back_in_the_order_of_the_sentences(data, texts, monke
 
 
 @pytest.mark.slow
+def test_a_cure_mixes_in_what_its_arm_says_and_nothing_that_is_scored(tmp_path, monkeypatch):
+    def pairs(split, number):
+        return [Pair(f"{split} {i}", f"{split} {i}", (), frozenset()) for i in range(number)]
+
+    data = {split: pairs(split, 1000) for split in HELD_OUT_SPLITS} | {"train": pairs("train", 3000)}
+    runs = recipe.Runs(tmp_path, translation.SMOKE, None, data, 200, cure_steps=7)
+    trained_on, untouched = [], nn.Linear(1, 1)
+
+    def trained(run, sizes, texts, pairs, *, steps, model, warmup):
+        assert (run.learning_rate, steps) == (1e-3, 7)
+        assert model is not untouched
+        trained_on.append([pair.english.split() for pair in pairs])
+        return model, {}
+
+    monkeypatch.setattr(recipe, "trained", trained)
+    monkeypatch.setattr(
+        recipe, "translate", lambda model, texts, sentences: [*sentences[:50], *sentences[49:-1]]
+    )
+    found = runs.cure(Run("recurrent", 0, 3e-3), untouched)
+    assert found == {arm: dict.fromkeys(recipe.CURED, 0.25) for arm in recipe.ARMS}
+    for arm, mixed in zip(recipe.ARMS, trained_on, strict=True):
+        foreign = [(split, int(number)) for split, number in mixed if split != "train"]
+        assert len(mixed) == 2400
+        assert len(foreign) == (0 if arm == "control" else 600)
+        assert {split for split, _ in foreign} == {*recipe.ARMS[arm]}
+        assert all(number >= 200 for _, number in foreign)
+
+
 def test_a_smoke_run_writes_the_record_and_repeats_nothing(tmp_path, monkeypatch):
     recipe.main(["--output", str(tmp_path), "--smoke"])
     content = json.loads((tmp_path / "record.json").read_text(encoding="utf-8"))
@@ -169,6 +197,9 @@ def assert_whole(figures, sizes):
             assert list(run["scores"]) == list(HELD_OUT_SPLITS)
             for found in run["scores"].values():
                 assert 0 <= found["exact"] <= 1 and 0 <= found["chrf"] <= 100
+    for run in figures["runs"]:
+        assert list(run["cure"]) == list(recipe.ARMS)
+        assert all(list(found) == list(recipe.CURED) for found in run["cure"].values())
 
 
 def test_the_record_is_whole():
