@@ -167,8 +167,10 @@ def _bleu(sums: Sequence[int]) -> float:
 
 
 @exercise("9.3")
-def penalty_for_length(written: object, rescued: object, *, references: Mapping[str, Sequence[str]]) -> str:
-    """See that the translations grow with the power, and count those that become right."""
+def penalty_for_length(
+    written: object, fits: object, rescued: object, *, references: Mapping[str, Sequence[str]]
+) -> str:
+    """See that the translations grow with the power, which fits, and how many become right."""
     if is_missing(written):
         raise Missing("`written`")
     if not isinstance(written, dict):
@@ -189,7 +191,7 @@ def penalty_for_length(written: object, rescued: object, *, references: Mapping[
         raise Wrong("The three lists are the same. Does `length_penalty` reach the beam search?")
     right = [sum(map(str.__eq__, texts, wanted)) for texts in (none, some, most)]
     share = right[0] / len(wanted)
-    if not 0.2 < share < 0.8:
+    if not 0.05 < share < 0.8:
         raise Wrong(
             f"With a power of 0, {share:.0%} are exactly right. Is that the shipped translator, on the "
             "sentences of *longer*?"
@@ -198,6 +200,15 @@ def penalty_for_length(written: object, rescued: object, *, references: Mapping[
     if not words[0] < words[1] < words[2]:
         raise Wrong(
             f"The numbers of words are {', '.join(map(str, words))}. Which power favors long translations?"
+        )
+    of_references = sum(len(text.split()) for text in wanted)
+    found, lengths = as_number(fits, "fits"), dict(zip(POWERS, words, strict=True))
+    if found not in lengths:
+        raise Wrong(f"`fits` is {show(found)}. Wanted is one of the powers {POWERS}.")
+    if found != min(POWERS, key=lambda power: abs(lengths[power] - of_references)):
+        raise Wrong(
+            f"`fits` is {show(found)}. With it there are {lengths[found]} words, and the references have "
+            f"{of_references}. Is another power nearer?"
         )
     found = as_number(rescued, "rescued")
     both = list(zip(none, most, wanted, strict=True))
@@ -212,7 +223,6 @@ def penalty_for_length(written: object, rescued: object, *, references: Mapping[
         }
         hint = "Compare sentence by sentence: wrong with a power of 0, exactly right with a power of 4."
         raise Wrong(start + others.get(found, hint))
-    of_references = sum(len(text.split()) for text in wanted)
     return (
         f"From a power of 0 to 4 the words grow from {words[0] / of_references:.0%} to "
         f"{words[2] / of_references:.0%} of the references', and {expected} of the "
