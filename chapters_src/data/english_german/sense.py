@@ -13,7 +13,7 @@ _MOODS_OF_SUBJECTS = {
     "sad": ("cry", "sing", "write", "think", "dream"),
     "angry": ("complain", "throw away", "cry", "run away", "reject", "fight"),
     "healthy": (),
-}
+}  # fmt: skip
 _TRAITS_OF_SUBJECTS = {  # What shows that somebody is like this.
     "poor": ("need", "have", "sell", "work", "lose"),
     "rich": ("buy", "have", "sell", "travel", "build", "give"),
@@ -28,34 +28,12 @@ _TRAITS_OF_SUBJECTS = {  # What shows that somebody is like this.
     "wild": ("run", "run away", "bite", "see", "chase"),
     "dangerous": ("bite", "chase", "see"),
     "clever": ("answer", "understand", "explain", "notice", "write", "find", "read", "know", "steal"),
-    "friendly": (
-        "help",
-        "greet",
-        "thank",
-        "invite",
-        "lend",
-        "show",
-        "bring",
-        "give",
-        "offer",
-        "explain",
-        "smile",
-    ),
-    "nice": (
-        "help",
-        "greet",
-        "thank",
-        "invite",
-        "lend",
-        "show",
-        "bring",
-        "give",
-        "offer",
-        "explain",
-        "visit",
-    ),
+    "friendly": ("help", "greet", "thank", "invite", "lend", "show", "bring", "give", "offer", "explain",
+        "smile"),
+    "nice": ("help", "greet", "thank", "invite", "lend", "show", "bring", "give", "offer", "explain",
+        "visit"),
     "lazy": ("sleep", "watch TV", "wake up", "get up", "forget", "lose", "lie"),
-}
+}  # fmt: skip
 _TRAITS_OF_OBJECTS = {  # What is done to people like these.
     "poor": ("help", "visit", "thank"),
     "rich": ("know", "meet", "invite", "visit"),
@@ -74,7 +52,7 @@ _TRAITS_OF_OBJECTS = {  # What is done to people like these.
     "good": ("know", "call", "meet", "thank", "visit", "trust", "look for"),
     "beautiful": ("see", "love", "photograph", "know"),
     "funny": ("see", "love", "know"),
-}
+}  # fmt: skip
 _MOODS_OF_OBJECTS = {  # ... or with what is done to them.
     "hungry": ("help", "feed"),
     "tired": ("help", "fetch", "wait"),
@@ -83,7 +61,7 @@ _MOODS_OF_OBJECTS = {  # ... or with what is done to them.
     "sad": ("help", "call", "visit", "speak", "listen to"),
     "angry": ("reply to", "warn", "speak", "listen to", "hear"),
     "healthy": (),
-}
+}  # fmt: skip
 _PASSING = {  # States of things, and the verbs with which they are worth saying.
     "broken": ("repair", "throw away", "have", "find"),
     "dirty": ("wash", "tidy", "take off", "throw away", "have"),
@@ -92,7 +70,7 @@ _PASSING = {  # States of things, and the verbs with which they are worth saying
     "hot": ("drink", "bring", "offer"),
     "dark": ("wait", "sit", "sleep", "see"),
     "empty": ("throw away", "carry", "find", "see", "look for"),
-}
+}  # fmt: skip
 _GOES_WITH = {  # What is worth saying of the object of a verb.
     "cheap": ("buy", "sell", "need", "have", "look for"),
     "expensive": ("buy", "sell", "have", "lose", "steal", "need", "put on", "throw away", "love"),
@@ -101,14 +79,12 @@ _GOES_WITH = {  # What is worth saying of the object of a verb.
     "fresh": ("eat", "buy", "sell", "bring", "offer", "wash"),
     "sweet": ("eat", "drink", "buy", "offer", "bring", "hate"),
     "good": ("read", "eat", "drink", "recommend", "have", "buy", "know", "love", "tell", "write down",
-        "look for",
-        "need", "sell", "offer", "lend"),
+        "look for", "need", "sell", "offer", "lend"),
     "comfortable": ("buy", "sell", "need", "have", "look for", "put on", "sit", "see"),
     "important": ("read", "write", "send", "lose", "find", "look for", "answer", "explain", "bring",
         "write down"),
     "interesting": ("read", "tell", "love", "recommend", "visit", "explain", "have", "write down", "talk",
-        "know",
-        "lend", "send", "see", "show", "take part"),
+        "know", "lend", "send", "see", "show", "take part"),
     "boring": ("hate", "read", "know", "talk", "throw away"),
     "funny": ("tell", "read", "love", "know", "write", "recommend", "send"),
     "difficult": ("explain", "understand", "answer", "forget"),
@@ -119,8 +95,7 @@ _GOES_WITH = {  # What is worth saying of the object of a verb.
     "dangerous": ("reject", "see", "photograph", "have", "know", "explain", "fight"),
     "ugly": ("hate", "throw away", "sell", "have", "see", "tidy"),
     "beautiful": ("buy", "love", "draw", "photograph", "see", "show", "give", "visit", "read", "have",
-        "bring",
-        "hang", "go", "drive", "travel", "live", "know", "find", "write", "lose"),
+        "bring", "hang", "go", "drive", "travel", "live", "know", "find", "write", "lose"),
     "warm": ("put on", "need", "buy", "look for", "have", "wash"),
     "long": ("read", "write", "hate", "send", "take part"),
     "modern": ("buy", "need", "have", "see", "build", "live", "go"),
@@ -141,9 +116,8 @@ _NO_ADJECTIVE = ("jump", "take part", "think", "dream", "complain", "close", "op
 _WHEN = (
     "cook", "wash", "tidy", "feed", "shop", "get up", "wake up", "work", "depart", "begin", "arrive", "call",
     "come back", "open", "close", "visit", "go", "drive", "travel", "watch TV", "fetch", "meet", "buy",
-    "sell",
-    "repair", "bake", "invite", "build", "read", "help", "prepare", "pack", "take part", "swim", "sleep",
-    "send",
+    "sell", "repair", "bake", "invite", "build", "read", "help", "prepare", "pack", "take part", "swim",
+    "sleep", "send",
 )  # fmt: skip
 _SMALL_WARE = (
     "flower", "book", "letter", "shoe", "cup", "glass", "plate", "spoon", "fork", "knife", "picture", "shirt",
@@ -153,41 +127,27 @@ _UNWANTED = ("boring", "ugly", "dangerous", "broken", "dirty", "empty", "strange
 _WANTING = ("love", "recommend", "offer", "give", "bring", "send", "lend", "buy", "need", "look for", "show")
 _PLACES = ("old", "new", "small", "big", "beautiful", "quiet")  # Where people go.
 _THERE = (
-    "play",
-    "dance",
-    "sing",
-    "read",
-    "sleep",
-    "swim",
-    "sit",
-    "wait",
-    "live",
-    "meet",
-)  # Where it is nice.
+    "play", "dance", "sing", "read", "sleep", "swim", "sit", "wait", "live", "meet",
+)  # fmt: skip
 _DESCRIBED = ("garden", "park", "city", "village", "beach", "lake", "hotel", "restaurant", "house", "forest")
 REPORTED = (  # What is worth reporting.
     "buy", "sell", "visit", "meet", "call", "invite", "fetch", "help", "thank", "lose", "find", "steal",
-    "love",
-    "hate", "know", "need", "have", "understand", "repair", "build", "write", "reject", "come back", "arrive",
-    "run away", "cook", "bake", "tidy", "prepare", "wash", "feed", "lend", "give", "send", "bring",
-    "recommend",
-    "live", "come", "work", "travel", "drive", "sing", "dance", "swim", "sleep", "take part", "wait",
-    "belong to",
-    "trust", "open", "close", "read", "forget", "wake up", "fall asleep", "answer", "depart", "begin",
-    "turn off", "turn on", "shop", "play",
+    "love", "hate", "know", "need", "have", "understand", "repair", "build", "write", "reject", "come back",
+    "arrive", "run away", "cook", "bake", "tidy", "prepare", "wash", "feed", "lend", "give", "send", "bring",
+    "recommend", "live", "come", "work", "travel", "drive", "sing", "dance", "swim", "sleep", "take part",
+    "wait", "belong to", "trust", "open", "close", "read", "forget", "wake up", "fall asleep", "answer",
+    "depart", "begin", "turn off", "turn on", "shop", "play",
 )  # fmt: skip
 _ROYALS = ("prince", "queen")
 _ROYAL = (  # What a prince and a queen do in these sentences, and what is done to them.
     "see", "hear", "greet", "visit", "thank", "invite", "trust", "love", "hate", "know", "travel", "come",
     "dance", "sing", "sleep", "laugh", "smile", "live", "meet", "photograph", "draw", "believe", "say",
-    "think",
-    "dream", "write", "read", "listen to", "arrive", "come back", "help", "warn", "decide", "hope", "promise",
-    "wait", "give", "show", "tell", "belong to", "speak", "talk", "reply to", "understand",
+    "think", "dream", "write", "read", "listen to", "arrive", "come back", "help", "warn", "decide", "hope",
+    "promise", "wait", "give", "show", "tell", "belong to", "speak", "talk", "reply to", "understand",
 )  # fmt: skip
 _FREE = (  # What has to be allowed.
     "swim", "dance", "sing", "play", "watch TV", "read", "eat", "drink", "sleep", "open", "take part",
-    "visit",
-    "go", "drive", "feed", "photograph", "turn on", "bake", "invite", "travel", "throw away",
+    "visit", "go", "drive", "feed", "photograph", "turn on", "bake", "invite", "travel", "throw away",
 )  # fmt: skip
 _ALREADY = (
     "eat", "buy", "sell", "cook", "bake", "wash", "tidy", "repair", "read", "write", "pack", "feed", "call",
@@ -197,30 +157,20 @@ _ALREADY = (
 )  # fmt: skip
 _JUST = (
     "buy", "sell", "arrive", "depart", "begin", "fall asleep", "wake up", "get up", "come back", "call",
-    "open",
-    "close", "turn on", "turn off", "find", "eat", "drink", "feed", "wash", "see", "meet", "leave", "steal",
-    "bite", "run away", "notice", "ask", "say", "lose", "read", "repair", "tidy", "fetch", "greet",
+    "open", "close", "turn on", "turn off", "find", "eat", "drink", "feed", "wash", "see", "meet", "leave",
+    "steal", "bite", "run away", "notice", "ask", "say", "lose", "read", "repair", "tidy", "fetch", "greet",
 )  # fmt: skip
 _UNDATED = (  # Too small, or too vague, for a date.
     "put", "lay", "hang", "look at", "hear", "see", "turn on", "turn off", "greet", "thank", "reply to",
     "listen to", "understand", "open", "close", "carry", "follow", "chase", "bite", "wait", "complain",
-    "fight",
-    "think", "dream", "laugh", "cry", "smile", "sit", "jump", "forget", "lose", "find", "write down",
-    "look for",
-    "put on", "take off", "throw away", "feed", "pack", "tidy", "answer", "explain", "eat", "drink", "tune",
-    "get up", "wake up", "fall asleep", "talk", "offer", "warn", "draw", "run", "play", "run away",
-    "notice", "claim",
-    "ask", "say", "plan", "try",
+    "fight", "think", "dream", "laugh", "cry", "smile", "sit", "jump", "forget", "lose", "find", "write down",
+    "look for", "put on", "take off", "throw away", "feed", "pack", "tidy", "answer", "explain", "eat",
+    "drink", "tune", "get up", "wake up", "fall asleep", "talk", "offer", "warn", "draw", "run", "play",
+    "run away", "notice", "claim", "ask", "say", "plan", "try",
 )  # fmt: skip
 _SHORT_TIMES = (
-    "yesterday",
-    "today",
-    "tomorrow",
-    "this evening",
-    "in the evening",
-    "in the afternoon",
-    "soon",
-)
+    "yesterday", "today", "tomorrow", "this evening", "in the evening", "in the afternoon", "soon",
+)  # fmt: skip
 _DAYS = ("yesterday", "last Sunday", "today", "tomorrow", "this evening", "on Friday")  # Of two clauses.
 _OF_EITHER_SEX = (
     "teacher", "student", "doctor", "nurse", "neighbor", "friend", "guest", "customer", "colleague", "boss",
@@ -237,8 +187,7 @@ _CUTLERY = ("knife", "spoon", "fork", "plate", "cup", "glass", "bottle", "vase")
 # What somebody has done to it, and what is done with it now.
 OF_THINGS = {
     "buy": ("read", "eat", "drink", "look for", "find", "wash", "repair", "carry", "throw away", "see",
-        "show",
-        "bring", "cook", "tune", "lose", "feed"),
+        "show", "bring", "cook", "tune", "lose", "feed"),
     "write": ("read", "find", "look for", "love", "understand", "send", "know"),
     "find": ("feed", "show", "bring", "photograph", "read", "lose"),
     "build": ("see", "photograph", "draw", "love", "buy", "show", "sell"),
@@ -264,15 +213,14 @@ OF_PERSONS = {  # "The man whom she has invited", and what is done to him.
     "meet": ("know", "call", "invite", "love", "trust"),
     "call": ("know", "visit", "trust"),
     "thank": ("know", "help"),
-}
+}  # fmt: skip
 WHO_DID = (  # "The man who has bought the car ..."
     "buy", "sell", "build", "repair", "help", "visit", "call", "invite", "find", "steal", "write", "bring",
     "lend", "give", "live", "come", "take part", "wait", "love", "speak", "send",
 )  # fmt: skip
 DOES = (  # "... lives in the village."
     "live", "come", "know", "work", "call", "visit", "help", "arrive", "come back", "trust", "invite",
-    "travel",
-    "love",
+    "travel", "love",
 )  # fmt: skip
 _PROOFS = {  # "The woman who has helped us is nice."
     "friendly": ("help", "invite", "visit", "call", "wait", "lend", "bring", "speak"),
@@ -290,22 +238,29 @@ _PROOFS = {  # "The woman who has helped us is nice."
     "strange": ("call", "live", "come", "wait"),
 }  # fmt: skip
 _KNOWN = (
-    "friendly",
-    "nice",
-    "old",
-    "young",
-    "rich",
-    "famous",
-    "strange",
-)  # "The guest whom he has visited is ..."
+    "friendly", "nice", "old", "young", "rich", "famous", "strange",
+)  # fmt: skip
 TRAITS = tuple(_PROOFS)
 DESTINATIONS = {  # Why somebody goes there.
-    "station": ("fetch", "meet"), "airport": ("fetch",), "hospital": ("visit", "help"),
-    "city": ("shop", "meet", "visit"), "village": ("visit", "help"), "market": ("shop", "buy"),
-    "restaurant": ("eat", "meet"), "library": ("read", "work", "write"), "park": ("play", "dance"),
-    "beach": ("swim",), "lake": ("swim",), "school": ("fetch",), "kitchen": ("cook", "bake"),
-    "office": ("work",), "garden": ("work", "play"), "church": ("sing",), "room": ("sleep", "read"),
-    "hotel": ("sleep", "fetch"), "museum": ("draw", "work"),
+    "station": ("fetch", "meet"),
+    "airport": ("fetch",),
+    "hospital": ("visit", "help"),
+    "city": ("shop", "meet", "visit"),
+    "village": ("visit", "help"),
+    "market": ("shop", "buy"),
+    "restaurant": ("eat", "meet"),
+    "library": ("read", "work", "write"),
+    "park": ("play", "dance"),
+    "beach": ("swim",),
+    "lake": ("swim",),
+    "school": ("fetch",),
+    "kitchen": ("cook", "bake"),
+    "office": ("work",),
+    "garden": ("work", "play"),
+    "church": ("sing",),
+    "room": ("sleep", "read"),
+    "hotel": ("sleep", "fetch"),
+    "museum": ("draw", "work"),
 }  # fmt: skip
 _GENERIC = {  # Classes that do not make two things of one kind.
     "thing", "own", "ware", "gift", "flat", "mass", "single", "place", "upright", "person", "adult", "home",
