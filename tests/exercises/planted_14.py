@@ -237,7 +237,7 @@ def judge() -> Planted:
     )
 
     bodies = [*BODIES[:7], f"{BODIES[7]} Legends belowdecks draw axes."]  # Words of other lines.
-    bodies[0] = "The sum of all elements is returned: elements of a filed arrays. A writed file."
+    bodies[0] = "The sum of all elements is returned: elements of a filed arrays. A writer file."
 
     def rule(lines, bodies):
         return [-len(unsupported(*pair)) for pair in zip(lines, bodies, strict=True)]
