@@ -63,6 +63,7 @@ def floor_of_smoothing(floor: object, plain: object) -> str:
                 "That treats all wrong pieces as one. What is the probability of each of them?"
             ),
             expected / math.log(2): "That is in bits; the losses of this book are in nats.",
+            0.83 - expected: "That is about what is left above the floor. Wanted is the floor itself.",
             _floor(0.1, PIECES): "That is for a smoothing of 0.1.",
             _floor(SMOOTHING, 3000): "That is for the vocabulary of this chapter.",
             _floor(0.1, 3000): "That is this chapter's own floor.",

@@ -53,6 +53,7 @@ def smoothing() -> Planted:
         {
             "treats all wrong pieces as one": (0.1985, 0.0513),
             "in bits": (1.186, 0.0513),
+            "above the floor": (0.01, 0.0513),
             "for a smoothing of 0.1": (1.5727, 0.0513),
             "the vocabulary of this chapter": (0.5986, 0.0513),
             "this chapter's own floor": (1.1253, 0.0513),
