@@ -5,8 +5,8 @@ small grammars render it, one in English and one in German. German cases, ending
 rules, so a pair is right if the tables of words and the rules are.
 
 `lexicon` reads the words, `clauses` says what a sentence is, `in_english` and `in_german` render it,
-`drawing` draws what makes sense, `splits` says what training never has. The card, `english_german.md` beside
-this folder, describes what the grammar covers, its conventions, splits and limits.
+`drawing` draws, `sense` forbids what makes none, `splits` says what training never has. The card,
+`english_german.md` beside this folder, describes what the grammar covers, its conventions, splits and limits.
 """
 
 from chapters_src.data.english_german.checks import (
