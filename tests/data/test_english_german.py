@@ -607,6 +607,20 @@ def test_every_held_out_word_is_often_in_training_as_it_is_written(data):
                     assert counts[f"{language} {word}"] >= splits.OFTEN, (split, word, text)
 
 
+def test_outside_structures_each_two_rules_of_a_clause_have_often_met(data):
+    """So "longer" is new in its length only: with whom and where, said in one clause, is in training too."""
+
+    def met(clause):
+        return itertools.combinations(sorted(clause), 2)
+
+    counts = Counter(
+        two for pair in data["train"][: splits.FIRST] for clause in pair.clauses for two in met(clause)
+    )
+    for split in set(eg.HELD_OUT_SPLITS) - {"structures"}:
+        rarest = min(counts[two] for pair in data[split] for clause in pair.clauses for two in met(clause))
+        assert rarest >= splits.OFTEN, split
+
+
 def test_verbs_of_state_have_no_perfect_and_nobody_likes_to_once(data):
     state = {verb.participle for verb in eg.verbs() if verb.kind == "state"}
     for other in eg.verbs():

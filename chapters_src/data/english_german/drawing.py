@@ -46,7 +46,6 @@ BEFORE, AS_SOON_AS = ("before", "bevor"), ("as soon as", "sobald")
 SUBORDINATE = (BECAUSE, ALTHOUGH, IF, WHILE, BEFORE, AS_SOON_AS)
 THAT, WHETHER = ("that", "dass"), ("whether", "ob")
 PLAIN_FRAMES = ("none", "acc", "dat", "dat+acc", "preposition", "to", "loc", "put")
-DOING = ("action", "event", "sense")
 _NEAR = (("behind", "hinter"), ("next to", "neben"), ("in front of", "vor"))
 POSITIONS = {
     "wall": (("on", "an"),),
@@ -55,7 +54,6 @@ POSITIONS = {
 }
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 _TOGETHER = {"I": ("I", "we"), "we": ("I", "we"), "you": ("you",), "he": (), "she": (), "they": ()}
-_NOW = ("present", "like", *MODALS)
 _AHEAD = ("will", "can", "should", "have to", "be allowed to")
 _NEEDS_QUIET = ("sleep", "work", "read", "write", "fall asleep")
 _DISTURBS = ("sing", "dance", "watch TV", "laugh")  # ... when others always do this.
