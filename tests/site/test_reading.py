@@ -210,6 +210,31 @@ def test_the_header_of_a_phone_has_the_name_of_the_book(on_phone):
     on_phone.wait_for_url("**/book/index.html")
 
 
+EDGES = """async () => {
+  const drawn = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const found = [];
+  for (const box of document.querySelectorAll('article .cell_output .text_html, article .highlight pre')) {
+    const edge = { more: box.scrollWidth - box.clientWidth };
+    for (const [when, left] of [['start', 0], ['end', box.scrollWidth]]) {
+      box.scrollLeft = left;
+      await drawn();
+      edge[when] = getComputedStyle(box).maskImage;
+    }
+    found.push(edge);
+  }
+  return found;
+}"""
+
+
+def test_an_edge_fades_where_there_is_more_on_the_right(on_phone):
+    edges = on_phone.evaluate(EDGES)
+    wide = [edge for edge in edges if edge["more"] > 0]
+    assert 0 < len(wide) < len(edges)
+    assert all("gradient" in edge["start"] for edge in wide)
+    assert all(edge["start"] == "none" for edge in edges if edge["more"] == 0)
+    assert {edge["end"] for edge in edges} == {"none"}
+
+
 def test_the_side_bar_has_the_name_of_the_book(chapter):
     expect(chapter.locator("a.book-name")).to_be_hidden()
     home = chapter.locator(".bd-sidebar-primary").get_by_role("link", name=f"Start page of {BOOK}")
