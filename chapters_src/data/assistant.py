@@ -1,9 +1,9 @@
 """Questions, passages and answers: what chapter 16 makes an assistant with.
 
-The files in `assistant/` beside this module hold a passage in each line, with the questions that are put to it,
-so that a passage stands there once and a reader sees at a glance what it answers and what it does not. `load`
-gives one row for each question, `load_replies` the replies to reports with the facts in them, `load_preferences`
-pairs of a better and a worse answer, and `load_retrieval` questions whose passage has to be found first.
+The files in `assistant/` beside this module hold a passage in each line, with the questions that are put to
+it, so that a reader sees at a glance what it answers and what it does not. `load` gives one row for each
+question, `load_replies` the replies to reports with the facts in them, `load_preferences` pairs of a better
+and a worse answer, and `load_retrieval` questions whose passage has to be found first.
 
 The card beside this file, `assistant.md`, says how the rows were made and checked, and names their licenses.
 """
@@ -58,8 +58,8 @@ def load_replies() -> DatasetDict:
 
     Returns:
         The splits "train" and "test" with the columns `source`, `passage` (the report), `answer` (the reply),
-        `promise` (the sentence of the reply that promises something, or empty), and `facts` (words and numbers
-        of the reply that stand in the report as they are).
+        `promise` (the sentence of the reply that promises something, or empty), and `facts` (words and
+        numbers of the reply that stand in the report as they are).
 
     Raises:
         resources.ResourceError: as for `load`.
@@ -106,7 +106,8 @@ def load_preferences() -> DatasetDict:
             raise _damaged(
                 path, number, f"{line['source']!r} has no passage in {line['split']}.jsonl", "add one here"
             )
-        rows[line["split"]].append({name: (line | {"passage": passage})[name] for name in _PREFERENCE_COLUMNS})
+        row = line | {"passage": passage}
+        rows[line["split"]].append({name: row[name] for name in _PREFERENCE_COLUMNS})
     return DatasetDict({split: Dataset.from_list(rows[split]) for split in SPLITS})
 
 

@@ -23,8 +23,8 @@ CODE = re.compile(r"`([^`]+)`")
 # People, places and things of the chapters' own messages. None of them may be in a pair.
 CHAPTERS = re.compile(
     r"merete|falk\b|idris|boakye|nordvik|salmon|troms|chartling|auto_place|faroese|fisheries|gray rectangle"
-    r"|ahlgren|gotland lines|lena hofer|tim brandl|piotr nowak|rosa lima|emil berg|greta holm|ana reis|kim lund"
-    r"|eva roth",
+    r"|ahlgren|gotland lines|lena hofer|tim brandl|piotr nowak|rosa lima|emil berg|greta holm|ana reis"
+    r"|kim lund|eva roth",
     re.IGNORECASE,
 )
 
@@ -104,7 +104,7 @@ def test_a_refusal_is_always_the_same_sentence_and_nothing_else_refuses(pairs):
         for row in rows:
             assert (row["kind"] == "refuse") == (row["answer"] == REFUSAL), row
             if row["kind"] not in ("refuse", "reply"):
-                assert not re.search(r"(not|n't) (say|mention|know)|\bunknown\b", row["answer"]), row
+                assert not re.search(r"(not|n't) (say|mention|know)", row["answer"]), row
 
 
 def test_each_written_question_has_a_passage_that_answers_it_and_a_near_one_that_does_not(pairs):
@@ -121,11 +121,7 @@ def test_each_written_question_has_a_passage_that_answers_it_and_a_near_one_that
                 assert not near  # It names its function: the passage of another one is no question.
             else:
                 assert len(near) == 1 and near != [row["source"]], row
-        left = [(question, sources) for (question, _), sources in refused.items()]
-        asked = {row["question"] for row in answered}
-        assert all(question in asked and len(sources) == 1 for question, sources in left), left[:3]
-        # Where the neighbor is of another module the answer must still be there, under the same question.
-        assert len(left) <= 12, left
+        assert not refused
 
 
 def test_each_short_answer_stands_in_its_passage(pairs):
@@ -156,8 +152,9 @@ def test_a_purpose_is_one_sentence_that_begins_with_the_function(pairs):
 def test_a_rule_does_not_ask_a_passage_about_another_function_that_it_describes(pairs):
     for row in pairs["train"]:
         if row["origin"] == "rule" and row["kind"] == "refuse":
-            name = CODE.findall(row["question"])[-1]
-            parameter = CODE.findall(row["question"])[0]
+            names = CODE.findall(row["question"])
+            name = next(name for name in names if "." in name)
+            parameter = next((other for other in names if other != name), None)
             if name == row["source"]:  # A parameter of the function whose entry is not in the passage.
                 assert f"\n{parameter} (" not in row["passage"], row
             else:
@@ -203,7 +200,8 @@ def test_no_row_comes_twice(pairs, preferences, retrieval):
 
 
 def test_nothing_of_the_chapters_own_messages_is_in_the_pairs(pairs, preferences, retrieval):
-    texts = {text for rows in (*pairs.values(), *preferences.values()) for row in rows for text in row.values()}
+    rows = [row for found in (*pairs.values(), *preferences.values()) for row in found]
+    texts = {text for row in rows for text in row.values()}
     texts |= {row["question"] for row in retrieval}
     assert not [text for text in texts if CHAPTERS.search(text)]
     words = re.compile(r"[a-z0-9']+")
@@ -219,7 +217,8 @@ def test_texts_are_short_and_clean(pairs, preferences):
     for rows in pairs.values():
         for row in rows:
             assert 15 <= len(row["passage"].split()) <= 160, row
-            assert row["question"] == REQUEST if row["kind"] == "reply" else row["question"].endswith(("?", "."))
+            assert row["question"].endswith("?") or row["question"] == REQUEST
+            assert (row["question"] == REQUEST) == (row["kind"] == "reply")
             assert row["answer"].count("`") % 2 == 0 and "  " not in row["answer"]
     size = sum(path.stat().st_size for path in FOLDER.glob("*.jsonl"))
     assert size < 1_050_000
@@ -264,11 +263,9 @@ def test_what_is_preferred(pairs, preferences):
     assert len(preferences["train"]) >= 120 and len(preferences["test"]) >= 40
 
 
-def test_the_functions_of_the_retrieval_questions_exist_and_are_in_no_pair(pairs, retrieval):
+def test_the_functions_of_the_retrieval_questions_are_in_no_pair(pairs, retrieval):
     assert len(retrieval) == 60
     wanted = {name for row in retrieval for name in row["functions"]}
-    for name in wanted:
-        assert callable(resolve(name)), name
     short = {name.rpartition(".")[2] for name in wanted}
     for rows in pairs.values():
         for row in rows:
@@ -312,6 +309,12 @@ def documented(pairs):
 
 
 @pytest.mark.slow
+def test_the_functions_of_the_retrieval_questions_exist(retrieval):
+    for name in {name for row in retrieval for name in row["functions"]}:
+        assert callable(resolve(name)), name
+
+
+@pytest.mark.slow
 def test_passages_say_what_the_pinned_versions_say(documented):
     """Apart from markup: of the runs of four words nearly all stand in the docstring."""
     assert {name.partition(".")[0] for name in documented} <= PACKAGES
@@ -334,9 +337,9 @@ def test_defaults_are_those_that_python_knows(documented, pairs):
     for rows in pairs.values():
         for row in rows:
             names = CODE.findall(row["question"])
-            if row["kind"] != "parameter" or row["source"] not in documented or not asks.search(row["question"]):
-                continue
-            if not re.fullmatch(r"`[^`]+`", row["answer"]) or row["source"] not in names:
+            asked = row["kind"] == "parameter" and asks.search(CODE.sub("", row["question"]))
+            literal = re.fullmatch(r"`[^`]+`", row["answer"])
+            if not (asked and literal and row["source"] in documented and row["source"] in names):
                 continue
             try:
                 parameters = inspect.signature(resolve(row["source"])).parameters
@@ -356,7 +359,8 @@ def test_defaults_are_those_that_python_knows(documented, pairs):
 def test_the_card_counts_right(pairs, preferences, retrieval):
     counts = {split: Counter((row["kind"], row["origin"]) for row in rows) for split, rows in pairs.items()}
     for kind in KINDS:
-        row = (counts["train"][kind, "written"], counts["train"][kind, "rule"], counts["test"][kind, "written"])
+        row = [counts["train"][kind, origin] for origin in ("written", "rule")]
+        row.append(counts["test"][kind, "written"])
         assert f"| `{kind}` | {' | '.join(f'{n:,}' for n in row)} |" in CARD, (kind, row)
     for about in ABOUT:
         row = [Counter(r["about"] for r in preferences[split])[about] for split in SPLITS]
@@ -389,7 +393,13 @@ LINE = {
         {"kind": "refuse", "question": "Who is it?"},
     ],
 }
-REPLY = {"kind": "reply", "question": REQUEST, "answer": "Yes. We will. Bye.", "facts": [], "promise": "We will."}
+REPLY = {
+    "kind": "reply",
+    "question": REQUEST,
+    "answer": "Yes. We will. Bye.",
+    "facts": [],
+    "promise": "We will.",
+}
 CHOICE = {
     "about": "wrong refusal",
     "split": "train",
