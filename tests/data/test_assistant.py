@@ -79,6 +79,16 @@ def test_no_function_is_on_both_sides_under_another_name(pairs):
     assert not texts[0] & texts[1]
 
 
+def test_nobody_is_on_both_sides(pairs):
+    people = re.compile(r"\b[A-Z][\w'’-]+ [A-Z][\w'’-]+")
+    first, second = (
+        {name for row in pairs[split] if "/" in row["source"] for name in people.findall(row["passage"])}
+        for split in SPLITS
+    )
+    assert len(first) > 100 and len(second) > 20
+    assert {name for name in first & second if not name.startswith(("In ", "On ", "The "))} == set()
+
+
 def test_each_source_has_one_passage(pairs):
     for rows in pairs.values():
         passages = defaultdict(set)
