@@ -672,6 +672,7 @@ DATA_SETS = {
     "alice-and-oz": Source(functools.partial(_not_embedded, "alice-and-oz"), _ALICE_AND_OZ),
 }
 GENERATED = {  # Made when needed; the same with either choice.
+    "assistant": "chapters_src.data.assistant.load()",
     "digits": "sklearn.datasets.load_digits()",
     "docstrings": "chapters_src.data.docstrings.load()",
     "english-german": "chapters_src.data.english_german.load()",
