@@ -5,19 +5,20 @@
     python recipes/assistant.py --output build/preferring --start build/assistant --preferences dpo
     accelerate launch recipes/assistant.py --output build/assistant
 
-Only the answers are learned (`chapters_src.assistant`), by updates of rank 8 on the projections of attention.
-`--without-promises` removes the sentences that promise something for a time from the answers, by rule; all
-else stays. With `--preferences dpo` a second stage follows, on pairs of a better and a worse answer; its
-control, `--preferences chosen`, takes as many steps on the better answers alone. `--start` begins with updates
-of an earlier run instead of the first stage.
+Only the answers are learned (`chapters_src.assistant`), by updates of rank 8 on the projections of
+attention. `--without-promises` removes the sentences that promise something for a time from the answers, by
+rule; all else stays. With `--preferences dpo` a second stage follows, on pairs of a better and a worse
+answer; its control, `--preferences chosen`, takes as many steps on the better answers alone. `--start`
+begins with updates of an earlier run instead of the first stage.
 
 At the end the model answers every question of the test split, greedily, and Merete Falk's message. An
-interrupted run resumes from its last checkpoint, beside the output. It writes the updates in 16 bits, in PEFT's
-form, with the template, a card, and what Gemma's terms ask for; the folder appears complete or not at all.
-`--smoke` runs everything on a small scale, on a model with random weights; its numbers mean nothing.
+interrupted run resumes from its last checkpoint, beside the output. It writes the updates in 16 bits, in
+PEFT's form, with the template, a card, and what Gemma's terms ask for; the folder appears complete or not
+at all. `--smoke` runs everything on a small scale, on the first two layers of Gemma; its numbers mean
+nothing.
 
-`run.json` has the options, the losses on the way, and under "answers" for each row of the test split "text" and
-"ended"; under "merete" the reply to her message.
+`run.json` has the options, the losses on the way, and under "answers" for each row of the test split "text"
+and "ended"; under "merete" the reply to her message.
 """
 
 import argparse
@@ -72,19 +73,18 @@ BASE, MODEL_TYPE = "google/gemma-3-270m", "gemma3_text"
 TERMS = Path(__file__).with_name("gemma_terms.md")
 NOTICE = "Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms\n"
 BETA = 0.1  # Of DPO.
-MOST_TOKENS = 96  # Of an answer.
 HELD_BACK = 20  # One source of so many is held back from training, to watch the loss.
 KINDS_TO_THE_LETTER = ("parameter",)
 
 MERETE = (
-    "Dear maintainers of chartling, since I upgraded to version 3.2 on Monday, every legend in my figures sits "
-    "on top of the data. Not beside it, not below it: on top of it, like a cat on a keyboard. My name is Merete "
-    "Falk, I count salmon for Nordvik Seafood in Tromsø, and last Tuesday I showed forty people a chart of one "
-    "very large gray rectangle. Somebody asked whether the rectangle was the salmon. I have moved the legend to "
-    "eleven different places. It comes back. With version 3.1 everything was fine, and I was happy. My "
-    "colleague Idris Boakye says that your new function auto_place ignores the size of the figure. He is "
-    "usually right, and smug about it. Please fix this before Friday, when I have to present again, this time "
-    "to the Faroese minister of fisheries. I love your library. I hate your legend."
+    "Dear maintainers of chartling, since I upgraded to version 3.2 on Monday, every legend in my figures "
+    "sits on top of the data. Not beside it, not below it: on top of it, like a cat on a keyboard. My name "
+    "is Merete Falk, I count salmon for Nordvik Seafood in Tromsø, and last Tuesday I showed forty people a "
+    "chart of one very large gray rectangle. Somebody asked whether the rectangle was the salmon. I have "
+    "moved the legend to eleven different places. It comes back. With version 3.1 everything was fine, and I "
+    "was happy. My colleague Idris Boakye says that your new function auto_place ignores the size of the "
+    "figure. He is usually right, and smug about it. Please fix this before Friday, when I have to present "
+    "again, this time to the Faroese minister of fisheries. I love your library. I hate your legend."
 )
 
 
@@ -97,9 +97,11 @@ class Sizes:
     tokens_per_step: int = 1024  # Of one step, with padding, on all processes together.
     preferences_per_step: int = 4
     preference_epochs: int = 2
+    num_layers: int | None = None  # Of Gemma, from the first; None: all.
+    most_tokens: int = 96  # Of an answer.
 
 
-SMOKE = Sizes(num_rows=24, num_epochs=1, tokens_per_step=2048, preference_epochs=1)
+SMOKE = Sizes(24, 1, 2048, preference_epochs=1, num_layers=2, most_tokens=3)
 
 Row = dict[str, str]
 
@@ -163,9 +165,16 @@ def chosen(option: Any, default: Any) -> Any:
     return default if option is None else option
 
 
-def new_model(options: argparse.Namespace, folder: str) -> LanguageModel:
-    """Load Gemma, and add new updates, or those of an earlier run."""
+def base_model(folder: str, sizes: Sizes) -> LanguageModel:
+    """Load Gemma, or its first layers."""
     model = load(folder)
+    model.decoder.stack.layers = model.decoder.stack.layers[: sizes.num_layers]
+    return model
+
+
+def new_model(options: argparse.Namespace, sizes: Sizes, folder: str) -> LanguageModel:
+    """Load Gemma, and add new updates, or those of an earlier run."""
+    model = base_model(folder, sizes)
     if options.start:
         return load_low_rank(model, options.start, model_type=MODEL_TYPE)
     generator = torch.Generator().manual_seed(options.seed)
@@ -257,8 +266,8 @@ def verdicts(rows: Sequence[Row], written: Sequence[Written]) -> list[dict[str, 
     """Judge every answer by rule.
 
     Returns:
-        For each row its kind, whether the answer ended, and for a question its outcome; for a reply whether it
-        greets the right person, the number of details that stand nowhere in the report, and of promises.
+        For each row its kind, whether the answer ended, and for a question its outcome; for a reply whether
+        it greets the right person, the number of details that stand nowhere in the report, and of promises.
     """
     found = []
     for row, (text, ended) in zip(rows, written, strict=True):
@@ -287,7 +296,9 @@ def table_of(rows: Sequence[Row], written: Sequence[Written]) -> str:
 
     lines = ["| kind | rows | right | refused | wrong | invented | ends |", "|---|---|---|---|---|---|---|"]
     refusal = [row["answer"] == REFUSAL for row in rows]
-    names = sorted({(row["kind"], no) for row, no in zip(rows, refusal, strict=True) if row["kind"] != "reply"})
+    names = sorted(
+        {(row["kind"], no) for row, no in zip(rows, refusal, strict=True) if row["kind"] != "reply"}
+    )
     for kind, no in names:
         some = [v for v, r, n in zip(judged, rows, refusal, strict=True) if (r["kind"], n) == (kind, no)]
         cells = [share([v["outcome"] == o for v in some]) for o in ("right", "refused", "wrong", "invented")]
@@ -318,19 +329,20 @@ Low-rank updates (LoRA) of the attention of {BASE}, trained for chapter 16 of th
 `chapters_src.pretrained.load_low_rank` puts them into the book's own Gemma, `peft.PeftModel.from_pretrained`
 into the library's. `chat_template.jinja` is the template of its turns.
 
-**Terms.** {NOTICE.strip()}. This is a Model Derivative of Gemma, and so are models made of it: they may be used
-only under these terms, with the restrictions of their section 3.2, which forbids the uses of the [Gemma
-Prohibited Use Policy](https://ai.google.dev/gemma/prohibited_use_policy) and whatever the law forbids. Pass them
-on with the updates: `NOTICE` and `GEMMA_TERMS.md` are part of this folder. **Modified:** the files here are
-not Gemma's; they change what Gemma computes. The base model is not part of the folder.
+**Terms.** {NOTICE.strip()}. This is a Model Derivative of Gemma, and so are models made of it: they may be
+used only under these terms, with the restrictions of their section 3.2, which forbids the uses of the
+[Gemma Prohibited Use Policy](https://ai.google.dev/gemma/prohibited_use_policy) and whatever the law
+forbids. Pass them on with the updates: `NOTICE` and `GEMMA_TERMS.md` are part of this folder. **Modified:**
+the files here are not Gemma's; they change what Gemma computes. The base model is not part of the folder.
 
 {facts}
 
 ## What became of the questions of the test split
 
-By rule (`chapters_src.assistant`), greedily, with 95% bootstrap intervals over the rows (they know nothing of
-another seed). *Wrong* answers stand in the passage, *invented* ones do not. Parameters are compared to the
-letter. Details of replies are names, versions, numbers, days and names of code that stand nowhere in the report.
+By rule (`chapters_src.assistant`), greedily, with 95% bootstrap intervals over the rows (they know nothing
+of another seed). *Wrong* answers stand in the passage, *invented* ones do not. Parameters are compared to
+the letter. Details of replies are names, versions, numbers, days and names of code that stand nowhere in
+the report.
 
 {table}
 
@@ -342,11 +354,11 @@ To Merete Falk's message, which is in no split: {merete}
 
 ## What it cannot do
 
-It has 268 million weights and knows little. It takes answers from the passage it is given, and often the wrong
-one; where the passage does not say, it may invent an answer, and where it does say, refuse. Its replies repeat
-patterns of the training pairs, promises included. It follows instructions inside of passages. Nothing keeps it
-from harmful texts. Do not let it write to people without reading what it wrote. The pairs are
-[synthetic](../../data/assistant.md).
+It has 268 million weights and knows little. It takes answers from the passage it is given, and often the
+wrong one; where the passage does not say, it may invent an answer, and where it does say, refuse. Its
+replies repeat patterns of the training pairs, promises included. It follows instructions inside of
+passages. Nothing keeps it from harmful texts. Do not let it write to people without reading what it wrote.
+The pairs are [synthetic](../../data/assistant.md).
 """
 
 
@@ -366,7 +378,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("--start replaces the first stage, so nothing is left to do without --preferences")
     sizes = SMOKE if options.smoke else Sizes()
     folder = resources.checkpoint("gemma")
-    model, texts = new_model(options, folder), Texts(folder)
+    model, texts = new_model(options, sizes, folder), Texts(folder)
     begin = time.monotonic()
     histories: dict[str, History] = {}
     if not options.start:
@@ -384,7 +396,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = drawn(data.load_preferences()["train"].to_list(), sizes.num_rows, seed=0)
         histories[options.preferences] = on_preferences(options, sizes, model, texts, rows)
     seconds = time.monotonic() - begin
-    full = gathered(model, lambda: new_model(options, folder))
+    full = gathered(model, lambda: new_model(options, sizes, folder))
     if full is not None:
         write(options, sizes, full, folder, texts, histories, seconds)
     PartialState().wait_for_everyone()
@@ -402,12 +414,14 @@ def write(
     """Save, load and ask the saved updates, and write the card; then move the folder to its place."""
     with whole_folder(options.output) as result:
         save_low_rank(model, result, model_type=MODEL_TYPE, base=BASE)
-        shipped = merge_low_rank(load_low_rank(load(folder), result, model_type=MODEL_TYPE)).eval()
+        shipped = merge_low_rank(
+            load_low_rank(base_model(folder, sizes), result, model_type=MODEL_TYPE)
+        ).eval()
         rows = drawn(data.load()["test"].to_list(), sizes.num_rows, seed=0)
         asked = [(row["passage"], row["question"]) for row in rows]
-        ask_for_reply = next((r["question"] for r in rows if r["kind"] == "reply"), "Reply to this report.")
+        ask_for_reply = next((r["question"] for r in rows if r["kind"] == "reply"), "Write a reply to this report.")
         *written, merete = answer(
-            shipped, texts.tokenizer, [*asked, (MERETE, ask_for_reply)], max_new_tokens=MOST_TOKENS
+            shipped, texts.tokenizer, [*asked, (MERETE, ask_for_reply)], max_new_tokens=sizes.most_tokens
         )
         facts = {
             "training rows": f"{len(training_rows(options, sizes)):,}, one source of {HELD_BACK} held back"
@@ -415,8 +429,9 @@ def write(
             "trained weights": f"{sum(p.numel() for p in model.parameters() if p.requires_grad):,}",
             **{phase: told(history) for phase, history in histories.items()},
             "time": time_taken(seconds),
-            "settings": f"rank {options.rank}, alpha {2 * options.rank}, learning rate {options.learning_rate}, "
-            f"at most {sizes.tokens_per_step} tokens a step, seed {options.seed}"
+            "settings": f"rank {options.rank}, alpha {2 * options.rank}, "
+            f"learning rate {options.learning_rate}, at most {sizes.tokens_per_step} tokens a step, "
+            f"seed {options.seed}"
             + (f"; DPO: beta {BETA}, learning rate {options.preference_rate}" if options.preferences else ""),
             **({"first stage": f"the updates of {options.start.name}"} if options.start else {}),
         }
@@ -431,7 +446,9 @@ def write(
         (result / "README.md").write_text(content, encoding="utf-8")
         (result / "NOTICE").write_text(NOTICE, encoding="utf-8")
         (result / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
-        (result / "run.json").write_text(json.dumps(log, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        (result / "run.json").write_text(
+            json.dumps(log, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+        )
         shutil.copyfile(TERMS, result / "GEMMA_TERMS.md")
     print(content)
 

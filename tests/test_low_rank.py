@@ -6,6 +6,7 @@ import json
 import peft
 import pytest
 import torch
+from library_models import VOCAB_SIZE, library_model
 from safetensors.torch import load_file, save_file
 
 from chapters_src.pretrained import (
@@ -17,7 +18,6 @@ from chapters_src.pretrained import (
     save_low_rank,
     without_low_rank,
 )
-from library_models import VOCAB_SIZE, library_model
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
 TYPES = {"gemma3": "gemma3_text", "qwen3": "qwen3", "llama": "llama"}
@@ -155,7 +155,7 @@ def test_damaged_adapters_are_refused(tmp_path):
     tensors = load_file(weights)
     extra = tensors | {"base_model.model.model.layers.0.mlp.up_proj.lora_A.weight": torch.zeros(2, 12)}
     save_file(extra, weights)
-    with pytest.raises(ValueError, match="updates of other matrices, such as .*up_proj"):
+    with pytest.raises(ValueError, match=r"updates of other matrices, such as .*up_proj"):
         load_low_rank(model, folder, model_type="gemma3_text")
     save_file({name: tensor for name, tensor in list(tensors.items())[1:]}, weights)
     with pytest.raises(ValueError, match="is it of another model"):

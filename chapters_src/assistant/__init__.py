@@ -1,8 +1,8 @@
 """The assistant of chapter 16: its template, what it is trained on, what it writes, and how that is judged.
 
-`template` turns a conversation into ids, `losses` has the loss of answers and of preferences, `writing` lets a
-model answer, and `judging` applies rules to answers. The chapter and its recipe (`recipes/assistant.py`) share
-these; the low-rank updates are in `chapters_src.pretrained`.
+`template` turns a conversation into ids, `losses` has the loss of answers and of preferences, `writing`
+lets a model answer, and `judging` applies rules to answers. The chapter and its recipe
+(`recipes/assistant.py`) share these; the low-rank updates are in `chapters_src.pretrained`.
 """
 
 from chapters_src.assistant.judging import (

@@ -12,29 +12,31 @@ import numpy as np
 from chapters_src.evaluation.answers import answer_tokens
 from chapters_src.tokenization.sentences import split_sentences
 
-REFUSAL = "The text does not say."
+REFUSAL = "The passage does not say."
 
 Outcome = Literal["right", "refused", "wrong", "invented"]
 Kind = Literal["name", "version", "code", "number", "day", "promise"]
 
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_MONTHS = (
-    "January February March April May June July August September October November December".split()
-)
-_DAY = re.compile(rf"\b(?:{'|'.join(_DAYS + _MONTHS)})\b")
+_DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_DAY = re.compile(rf"\b(?:{_DAYS}|{_MONTHS})\b")
 _VERSION = re.compile(r"\b\d+(?:\.\d+)+\b")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?![\w.]*\w)")
 _CODE = re.compile(r"`([^`]+)`|\b\w+(?:_\w+)+\b|\b\w+\(\)")
-_NAME = re.compile(r"\b[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*")  # noqa: RUF001
-_NO_NAMES = {"Dear", "Hello", "Hi", "I", "We", "The", "Thank", "Thanks", "Until", "Please", "Best", "Kind", "OK"}
-_FUTURE = re.compile(r"(?<!you )(?<!You )(?:\b(?:will|shall|(?:is|are|am) going to|plan to|promise to|can have|can send)\b|['’]ll\b)")  # noqa: RUF001
+_NAME = re.compile(r"\b[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*")
+_NO_NAMES = {"Dear", "Hello", "Hi", "I", "We", "The", "Thank", "Thanks", "Until", "Please", "OK"}
+_FUTURE = re.compile(
+    r"(?<!you )(?<!You )(?:\b(?:will|shall|(?:is|are|am) going to|plan to|promise to|can have|can send)\b"
+    r"|['’]ll\b)"
+)
 _WHEN = re.compile(
     rf"{_DAY.pattern}|\b(?:next|this|within|in|(?:by|before) the end of)(?: \w+){{0,2}} "
     r"(?:hours?|days?|weeks?|months?|years?|release|version|update|edition)\b|"
-    r"\bthe \d+(?:st|nd|rd|th)\b|\bversion \d|\b(?:today|tonight|tomorrow)\b|\bsoon\b|\bshortly\b|\bright away\b|\bimmediately\b",
+    r"\bthe \d+(?:st|[nr]d|th)\b|\bversion \d|"
+    r"\b(?:today|tonight|tomorrow|soon|shortly|right away|immediately)\b",
     re.I,
 )
-_WAS_PROMISED = re.compile(r"\b(?:promis\w+|announc\w+|you (?:said|wrote|told))\b", re.I)
+_WAS_PROMISED = re.compile(r"\b(?:promise[sd]?|announce[sd]?|you (?:said|wrote|told))\b", re.I)
 
 
 class Finding(NamedTuple):
@@ -48,7 +50,7 @@ class Finding(NamedTuple):
 
 
 def is_refusal(answer: str) -> bool:
-    """Return whether an answer says that the text does not say, and nothing else."""
+    """Return whether an answer says that the passage does not say, and nothing else."""
     return answer_tokens(answer) == answer_tokens(REFUSAL)
 
 
@@ -109,7 +111,11 @@ def findings(reply: str, report: str) -> list[Finding]:
     for match in _CODE.finditer(reply):
         add("code", *match.span(), _stands(match.group(1) or match.group(), report))
     for match in _VERSION.finditer(reply):
-        add("version", *match.span(), bool(re.search(rf"(?<![\d.]){re.escape(match.group())}(?![\d.]*\d)", report)))
+        add(
+            "version",
+            *match.span(),
+            bool(re.search(rf"(?<![\d.]){re.escape(match.group())}(?![\d.]*\d)", report)),
+        )
     for match in _DAY.finditer(reply):
         add("day", *match.span(), _stands(match.group(), report))
     for match in _NUMBER.finditer(reply):

@@ -1,13 +1,14 @@
 """Low-rank updates of a language model's attention (LoRA), and their files in the form of PEFT.
 
-Hu et al. (2021), https://arxiv.org/abs/2106.09685. Chapter 05 writes the layer; chapter 16 puts it into Gemma,
-and ships what was trained. Query, key and value are one matrix in our modules, so they share one A.
+Hu et al. (2021), https://arxiv.org/abs/2106.09685. Chapter 05 writes the layer; chapter 16 puts it into
+Gemma, and ships what was trained. Query, key and value are one matrix in our modules, so they share one A.
 """
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import torch
 from safetensors import SafetensorError
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from chapters_src.attention import MultiHeadAttention
 from chapters_src.pretrained.folders import read_json, write_atomically
 from chapters_src.pretrained.names import NAMES, PREFIXES
-from chapters_src.transformer import LanguageModel
+from chapters_src.transformer import LanguageModel, TransformerLayer
 
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _TARGETS = ("query_key_value", "output")
@@ -136,9 +137,9 @@ def save_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str, 
             if not isinstance(update, LowRankLinear):
                 raise ValueError("the model has no low-rank updates: add them with add_low_rank")
             theirs = _their_names(model_type, number, name)
-            for key, B in zip(theirs, update.B.split(_rows(attention, name)), strict=True):
+            for key, part in zip(theirs, update.B.split(_rows(attention, name)), strict=True):
                 modules.add(key.rpartition(".")[2])
-                for letter, matrix in (("A", update.A), ("B", B)):
+                for letter, matrix in (("A", update.A), ("B", part)):
                     tensors[f"{key}.lora_{letter}.weight"] = matrix.detach().half().cpu().clone()
     if update is None:
         raise ValueError(f"a model without layers, {type(model).__name__}, has no attention to save")
@@ -187,34 +188,36 @@ def load_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str) 
     except SafetensorError as error:
         raise ValueError(f"{folder / _WEIGHTS} is damaged ({error}): get the file again") from error
     if settings.get("peft_type") != "LORA" or settings.get("use_rslora") or settings.get("use_dora"):
-        raise ValueError(f"{folder / _CONFIG} is not of plain low-rank updates: {settings.get('peft_type')!r}")
+        raise ValueError(
+            f"{folder / _CONFIG} is not of plain low-rank updates: {settings.get('peft_type')!r}"
+        )
     scale = settings["lora_alpha"] / settings["r"]
     found = {}
-    for number, attention in _attentions(model):
+    for number, _ in _attentions(model):
         for name in _TARGETS:
             keys = _their_names(model_type, number, name)
             try:
-                As, Bs = ([tensors.pop(f"{key}.lora_{letter}.weight") for key in keys] for letter in "AB")
+                down, up = ([tensors.pop(f"{key}.lora_{letter}.weight") for key in keys] for letter in "AB")
             except KeyError as error:
                 raise ValueError(f"{folder / _WEIGHTS} has no {error}: is it of another model?") from None
-            if all(torch.equal(A, As[0]) for A in As):
-                found[number, name] = As[0], torch.cat(Bs)
+            if all(torch.equal(each, down[0]) for each in down):
+                found[number, name] = down[0], torch.cat(up)
             else:
-                found[number, name] = torch.cat(As), torch.block_diag(*Bs)
+                found[number, name] = torch.cat(down), torch.block_diag(*up)
     if tensors:
         raise ValueError(f"{folder / _WEIGHTS} has updates of other matrices, such as {min(tensors)}")
     for (number, attention), name in ((pair, name) for pair in _attentions(model) for name in _TARGETS):
-        A, B = found[number, name]
+        down, up = found[number, name]
         module = getattr(attention, name)
         linear = module.linear if isinstance(module, LowRankLinear) else module
-        if (A.size(1), B.size(0)) != (linear.in_features, linear.out_features):
+        if (down.size(1), up.size(0)) != (linear.in_features, linear.out_features):
             raise ValueError(
-                f"layer {number}, {name}: an update of {B.size(0)} x {A.size(1)} for a matrix of "
+                f"layer {number}, {name}: an update of {up.size(0)} x {down.size(1)} for a matrix of "
                 f"{linear.out_features} x {linear.in_features}: it belongs to another model"
             )
-        update = LowRankLinear(linear, len(A), alpha=scale * len(A))
-        update.A = nn.Parameter(A.to(linear.weight))
-        update.B = nn.Parameter(B.to(linear.weight))
+        update = LowRankLinear(linear, len(down), alpha=scale * len(down))
+        update.A = nn.Parameter(down.to(linear.weight))
+        update.B = nn.Parameter(up.to(linear.weight))
         setattr(attention, name, update)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
@@ -227,13 +230,13 @@ def load_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str) 
 
 def _attentions(model: LanguageModel) -> Iterator[tuple[int, MultiHeadAttention]]:
     for number, layer in enumerate(model.decoder.stack.layers):
-        yield number, layer.attention
+        yield number, cast(MultiHeadAttention, cast(TransformerLayer, layer).attention)
 
 
 def _rows(attention: MultiHeadAttention, name: str) -> list[int]:
     """Return how many rows of a matrix of ours belong to each of the library's."""
     if name == "output":
-        return [attention.output.linear.out_features]
+        return [attention.d_model]
     groups = attention.num_key_value_heads * attention.head_dim
     return [attention.num_heads * attention.head_dim, groups, groups]
 

@@ -13,9 +13,9 @@ from chapters_src.assistant import (
     wins_of_first,
 )
 
-REPORT = """Dear team, since I upgraded to version 2.14 on Tuesday, the window of plot_tides is empty. My name is
-Ada Okafor. With version 2.1 all 40 stations were drawn. My colleague Lars Bakken says that it ignores the time
-zone. You promised a fix by March. Please answer before Friday."""
+REPORT = """Dear team, since I upgraded to version 2.14 on Tuesday, the window of plot_tides is empty. My name
+is Ada Okafor. With version 2.1 all 40 stations were drawn. My colleague Lars Bakken says that it ignores the
+time zone. You promised a fix by March. Please answer before Friday."""
 REPORT = REPORT.replace("\n", " ")
 
 
@@ -24,8 +24,8 @@ REPORT = REPORT.replace("\n", " ")
     [
         ("Lars Bakken", "Lars Bakken.", "right"),
         ("the window", "Window", "right"),
-        ("The text does not say.", REFUSAL, "right"),
-        ("the text doesn't say", REFUSAL, "invented"),  # Only the words of the refusal are one.
+        ("The passage does not say.", REFUSAL, "right"),
+        ("the passage doesn't say", REFUSAL, "invented"),  # Only the words of the refusal are one.
         (REFUSAL, "40", "refused"),
         ("Ada Okafor.", "Lars Bakken", "wrong"),
         ("Ada Bakken", "Lars Bakken", "invented"),
@@ -45,7 +45,7 @@ def test_code_is_compared_to_the_letter():
 
 
 def test_refusals():
-    assert is_refusal("the text does not say") and not is_refusal("The text does not say. 3.1")
+    assert is_refusal("the passage does not say") and not is_refusal("The passage does not say. 3.1")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from chapters_src.assistant import END, START, TEMPLATE, encode_pair, encode_tur
 
 TEXTS = [
     ("def mean(x):\n    return sum(x)", "What is it for?", "`mean` averages."),
-    ("", "  Who wrote it? ", "The text does not say.\n"),
+    ("", "  Who wrote it? ", "The passage does not say.\n"),
     ("Two  spaces, an é and a 🐟.\n\nA new paragraph", "Why?", "```\n  x = 1\n```"),
 ]
 

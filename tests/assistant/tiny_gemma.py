@@ -4,10 +4,10 @@ import functools
 import tempfile
 from pathlib import Path
 
+from loopback_hub import make_gemma
 from transformers import AutoTokenizer
 
 from chapters_src.pretrained import load
-from loopback_hub import make_gemma
 
 
 @functools.cache
