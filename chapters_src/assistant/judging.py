@@ -96,12 +96,15 @@ def findings(reply: str, report: str) -> list[Finding]:
         report: what it replies to.
 
     Returns:
-        The findings, in the order of the reply; a day inside a promise is only part of the promise.
+        The findings, in the order of the reply. Days and numbers inside of a promise are part of it;
+        names and versions there are findings of their own.
     """
     found: list[Finding] = []
 
     def add(kind: Kind, start: int, end: int, supported: bool) -> None:
-        if all(end <= other.start or start >= other.end for other in found):
+        times = kind in ("day", "number")  # Inside of a promise they are part of it.
+        around = [one for one in found if times or one.kind != "promise"]
+        if all(end <= other.start or start >= other.end for other in around):
             found.append(Finding(kind, start, end, reply[start:end], supported))
 
     for start, end in promises(reply):
@@ -111,23 +114,21 @@ def findings(reply: str, report: str) -> list[Finding]:
     for match in _CODE.finditer(reply):
         add("code", *match.span(), _stands(match.group(1) or match.group(), report))
     for match in _VERSION.finditer(reply):
-        add(
-            "version",
-            *match.span(),
-            bool(re.search(rf"(?<![\d.]){re.escape(match.group())}(?![\d.]*\d)", report)),
-        )
+        exactly = rf"(?<![\d.]){re.escape(match.group())}(?![\d.]*\d)"
+        add("version", *match.span(), bool(re.search(exactly, report)))
     for match in _DAY.finditer(reply):
         add("day", *match.span(), _stands(match.group(), report))
     for match in _NUMBER.finditer(reply):
-        add("number", *match.span(), bool(re.search(rf"(?<![\d.,]){match.group()}(?![\d]|[.,]\d)", report)))
+        exactly = rf"(?<![\d.,]){match.group()}(?!\d|[.,]\d)"
+        add("number", *match.span(), bool(re.search(exactly, report)))
     starts = {reply.index(sentence) for sentence in split_sentences(reply)}
     for match in _NAME.finditer(reply):
         start, words = match.start(), match.group().split(" ")
         while words and (words[0] in _NO_NAMES or (start in starts and not _stands(" ".join(words), report))):
             start += len(words.pop(0)) + 1  # The first word of a sentence has a capital anyway.
-        if words:
+        if words and not _DAY.fullmatch(" ".join(words)):
             add("name", start, match.end(), _stands(" ".join(words), report))
-    return sorted(found, key=lambda one: one.start)
+    return sorted(found, key=lambda one: (one.start, one.end))
 
 
 def _stands(words: str, report: str) -> bool:
