@@ -101,7 +101,7 @@ class Sizes:
     most_tokens: int = 96  # Of an answer.
 
 
-SMOKE = Sizes(24, 1, 2048, preference_epochs=1, num_layers=2, most_tokens=3)
+SMOKE = Sizes(24, 1, 512, preference_epochs=1, num_layers=2, most_tokens=3)
 
 Row = dict[str, str]
 
@@ -419,7 +419,9 @@ def write(
         ).eval()
         rows = drawn(data.load()["test"].to_list(), sizes.num_rows, seed=0)
         asked = [(row["passage"], row["question"]) for row in rows]
-        ask_for_reply = next((r["question"] for r in rows if r["kind"] == "reply"), "Write a reply to this report.")
+        ask_for_reply = next(
+            (r["question"] for r in rows if r["kind"] == "reply"), "Write a reply to this report."
+        )
         *written, merete = answer(
             shipped, texts.tokenizer, [*asked, (MERETE, ask_for_reply)], max_new_tokens=sizes.most_tokens
         )

@@ -4,7 +4,7 @@ Each rule is a few lines, so that a reader can say where it fails. None of them 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -121,7 +121,7 @@ def findings(reply: str, report: str) -> list[Finding]:
     for match in _NUMBER.finditer(reply):
         exactly = rf"(?<![\d.,]){match.group()}(?!\d|[.,]\d)"
         add("number", *match.span(), bool(re.search(exactly, report)))
-    starts = {reply.index(sentence) for sentence in split_sentences(reply)}
+    starts = {start for start, _ in _sentences(reply)}
     for match in _NAME.finditer(reply):
         start, words = match.start(), match.group().split(" ")
         while words and (words[0] in _NO_NAMES or (start in starts and not _stands(" ".join(words), report))):
@@ -141,13 +141,21 @@ def promises(reply: str) -> list[tuple[int, int]]:
 
     What the reader of the reply ("you") will do or see is left out.
     """
-    found, behind = [], 0
-    for sentence in split_sentences(reply):
-        start = reply.index(sentence, behind)
-        behind = start + len(sentence)
-        if _FUTURE.search(sentence) and _WHEN.search(sentence):
-            found.append((start, behind))
-    return found
+    return [
+        (start, end)
+        for start, end in _sentences(reply)
+        if _FUTURE.search(reply[start:end]) and _WHEN.search(reply[start:end])
+    ]
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each sentence; the splitter itself makes one space of any white space."""
+    end = 0
+    for sentence in split_sentences(text):
+        found = re.compile(r"\s+".join(map(re.escape, sentence.split()))).search(text, end)
+        if found:
+            end = found.end()
+            yield found.span()
 
 
 class Blind(NamedTuple):

@@ -109,6 +109,12 @@ def test_places_are_those_of_the_reply():
     assert all(reply[one.start : one.end] == one.text for one in found)
 
 
+def test_rules_read_texts_with_any_white_space():
+    reply = "Dear Ada Okafor,\n\nthank you.\n  We will fix\tit before  Friday.\nYours, Bo\n"
+    assert [reply[start:end] for start, end in promises(reply)] == ["We will fix\tit before  Friday."]
+    assert [one.kind for one in findings(reply, REPORT)] == ["name", "promise", "name"]
+
+
 def test_blind_pairs_hide_who_wrote_what_and_the_key_opens_them():
     first, second = [f"first {i}" for i in range(40)], [f"second {i}" for i in range(40)]
     pairs = blinded(first, second, seed=3)

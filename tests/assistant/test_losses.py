@@ -118,7 +118,7 @@ def test_empty_prompts_and_answers_are_named():
 
 
 @pytest.mark.slow
-def test_ten_steps_on_one_pair_teach_it(model):
+def test_steps_on_one_pair_teach_it(model):
     """The whole of it learns: low-rank updates, loss, gradient."""
     model = model.float()
     add_low_rank(model, 8, 16, torch.Generator().manual_seed(0))
@@ -131,4 +131,4 @@ def test_ten_steps_on_one_pair_teach_it(model):
         optimizer.step()
         optimizer.zero_grad()
         losses.append(loss.item())
-    assert losses[-1] < 0.5 * losses[0]
+    assert losses[-1] < losses[0] - 1

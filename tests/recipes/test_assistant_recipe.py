@@ -86,7 +86,7 @@ def test_an_interrupted_run_ends_with_the_same_weights(tmp_path, monkeypatch):
 
         def stops(pairs, padding_id):
             calls.append(len(pairs))
-            if len(calls) == 4:
+            if len(calls) == 5:
                 raise KeyboardInterrupt
             return batch(pairs, padding_id)
 
