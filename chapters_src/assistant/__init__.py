@@ -2,7 +2,8 @@
 
 `template` turns a conversation into ids, `losses` has the loss of answers and of preferences, `writing`
 lets a model answer, and `judging` applies rules to answers. The chapter and its recipe
-(`recipes/assistant.py`) share these. Low-rank updates of a model are in the room of checkpoints, `pretrained`.
+(`recipes/assistant.py`) share these. Low-rank updates of a model are in the room of checkpoints,
+`pretrained`.
 """
 
 from chapters_src.assistant.judging import (
