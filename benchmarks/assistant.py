@@ -1,4 +1,4 @@
-"""The assistant of chapter 16 beside its rivals: every answer, so that the page can judge by rules of its own.
+"""The assistant of chapter 16 beside its rivals: every answer, so that a page can judge by its own rules.
 
     python -m benchmarks.assistant --output build/assistant-record --runs build/assistant-0 build/assistant-1
 

@@ -6,8 +6,8 @@
     accelerate launch recipes/assistant.py --output build/assistant
 
 Only the answers are learned (`chapters_src.assistant`), by updates of rank 8 on the projections of
-attention. `--without-promises` removes the sentences that promise something for a time from the answers, by
-rule; all else stays. With `--preferences dpo` a second stage follows, on pairs of a better and a worse
+attention. `--without-promises` removes the sentences of replies that promise something; all
+else stays. With `--preferences dpo` a second stage follows, on pairs of a better and a worse
 answer; its control, `--preferences chosen`, takes as many steps on the better answers alone. `--start`
 begins with updates of an earlier run instead of the first stage.
 
@@ -58,7 +58,6 @@ from chapters_src.assistant import (
     encode_pair,
     findings,
     outcome,
-    promises,
     score_answers,
 )
 from chapters_src.data import assistant as data
@@ -145,19 +144,10 @@ def is_held_back(row: Row) -> bool:
     return int(hashlib.sha256(row["source"].encode()).hexdigest(), 16) % HELD_BACK == 0
 
 
-def without_promises(text: str) -> str:
-    """Remove the sentences of an answer that promise something for a time."""
-    for start, end in reversed(promises(text)):
-        text = f"{text[:start].rstrip()} {text[end:].lstrip()}".strip()
-    return text
-
-
 def training_rows(options: argparse.Namespace, sizes: Sizes) -> list[Row]:
     """Load the rows to train on, the same ones for every seed."""
-    rows = drawn(data.load()["train"].to_list(), chosen(options.rows, sizes.num_rows), seed=0)
-    if options.without_promises:
-        rows = [row | {"answer": without_promises(row["answer"])} for row in rows]
-    return rows
+    rows = data.load(promises=not options.without_promises)["train"].to_list()
+    return drawn(rows, chosen(options.rows, sizes.num_rows), seed=0)
 
 
 def chosen(option: Any, default: Any) -> Any:
@@ -178,7 +168,7 @@ def new_model(options: argparse.Namespace, sizes: Sizes, folder: str) -> Languag
     if options.start:
         return load_low_rank(model, options.start, model_type=MODEL_TYPE)
     generator = torch.Generator().manual_seed(options.seed)
-    return add_low_rank(model, options.rank, 2.0 * options.rank, generator)
+    return add_low_rank(model, options.rank, float(options.rank), generator)
 
 
 def on_answers(
@@ -369,7 +359,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, help="of the training split, drawn at random; default: all")
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
-    parser.add_argument("--without-promises", action="store_true", help="remove promises from the answers")
+    parser.add_argument("--without-promises", action="store_true", help="remove promises from the replies")
     parser.add_argument("--start", type=Path, help="folder of earlier updates, instead of the first stage")
     parser.add_argument("--preferences", choices=("dpo", "chosen"), help="a second stage")
     parser.add_argument("--preference-rate", type=float, default=2e-4, help="learning rate of that stage")
@@ -427,11 +417,11 @@ def write(
         )
         facts = {
             "training rows": f"{len(training_rows(options, sizes)):,}, one source of {HELD_BACK} held back"
-            + (", promises removed" if options.without_promises else ""),
+            + ("; promises removed from the replies" if options.without_promises else ""),
             "trained weights": f"{sum(p.numel() for p in model.parameters() if p.requires_grad):,}",
             **{phase: told(history) for phase, history in histories.items()},
             "time": time_taken(seconds),
-            "settings": f"rank {options.rank}, alpha {2 * options.rank}, "
+            "settings": f"rank {options.rank}, alpha {options.rank}, "
             f"learning rate {options.learning_rate}, at most {sizes.tokens_per_step} tokens a step, "
             f"seed {options.seed}"
             + (f"; DPO: beta {BETA}, learning rate {options.preference_rate}" if options.preferences else ""),

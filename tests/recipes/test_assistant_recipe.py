@@ -21,7 +21,7 @@ OF_FOLDER = [
 ]  # fmt: skip
 
 
-def rows():
+def rows(promises=True):
     """Rows of all kinds, of sources some of which are held back."""
     found = []
     for i in range(30):
@@ -29,7 +29,8 @@ def rows():
         found.append(row | {"kind": "parameter", "question": "What is the value?", "answer": f"`{i}`"})
         found.append(row | {"kind": "story", "question": "Who knows it?", "answer": REFUSAL})
         report = f"Version 1.{i} fails. My name is Ada Okafor."
-        reply = "Dear Ada Okafor, thank you. We will fix it before Friday. Goodbye."
+        promise = "We will fix it before Friday. " * promises
+        reply = f"Dear Ada Okafor, thank you. {promise}Goodbye."
         found.append(row | {"kind": "reply", "passage": report, "question": "Reply.", "answer": reply})
     return found
 
@@ -39,7 +40,10 @@ def of_a_tiny_gemma(monkeypatch):
     asked = {"about": "promise", "source": "s", "passage": "", "question": "Q", "rejected": "rejected"}
     preferences = [asked | {"chosen": f"chosen {i}"} for i in range(6)]
     data = SimpleNamespace(
-        load=lambda: DatasetDict(train=Dataset.from_list(rows()), test=Dataset.from_list(rows()[:9])),
+        REQUEST="Reply.",
+        load=lambda promises=True: DatasetDict(
+            train=Dataset.from_list(rows(promises)), test=Dataset.from_list(rows()[:9])
+        ),
         load_preferences=lambda: DatasetDict(train=Dataset.from_list(preferences)),
     )
     monkeypatch.setattr(recipe, "data", data)
@@ -114,12 +118,7 @@ def test_preferences_are_a_second_stage(tmp_path, kind, capsys):
     assert "nothing is left to do" in capsys.readouterr().err
 
 
-def test_promises_go_and_nothing_else():
-    text = "Dear Ada, thank you. We will fix it before Friday. Until then use 1.2."
-    assert recipe.without_promises(text) == "Dear Ada, thank you. Until then use 1.2."
-    assert recipe.without_promises("We will fix it today.") == ""
-    other = "Dear Ada, we will look into it."
-    assert recipe.without_promises(other) == other
+def test_promises_go_where_the_data_leave_them_out():
     options = SimpleNamespace(rows=None, without_promises=True)
     without = recipe.training_rows(options, recipe.Sizes())
     options.without_promises = False
