@@ -37,6 +37,7 @@ from transformers import AutoModel, AutoTokenizer
 from benchmarks.questions import Reader
 from chapters_src import pretrained, records, resources
 from chapters_src.assistant import REFUSAL, answer, write
+from chapters_src.assistant.functions import documented
 from chapters_src.data import assistant as data
 from recipes.assistant import MODEL_TYPE
 from recipes.output import write_record
@@ -193,7 +194,7 @@ def _read(rows: Sequence[Row]) -> list[str]:
 
 def _retrieved(assistant: Any, tokenizer: Any, most: int | None) -> list[dict[str, Any]]:
     questions = data.load_retrieval().to_list()[:most]
-    functions = Functions(data.load_functions())
+    functions = Functions(documented())
     found = [one | {"ranked": functions.closest(one["question"])} for one in questions]
     passages = {
         "none": ["" for _ in found],
