@@ -168,7 +168,7 @@ def new_model(options: argparse.Namespace, sizes: Sizes, folder: str) -> Languag
     if options.start:
         return load_low_rank(model, options.start, model_type=MODEL_TYPE)
     generator = torch.Generator().manual_seed(options.seed)
-    return add_low_rank(model, options.rank, float(options.rank), generator)
+    return add_low_rank(model, options.rank, 2.0 * options.rank, generator)
 
 
 def on_answers(
@@ -421,7 +421,7 @@ def write(
             "trained weights": f"{sum(p.numel() for p in model.parameters() if p.requires_grad):,}",
             **{phase: told(history) for phase, history in histories.items()},
             "time": time_taken(seconds),
-            "settings": f"rank {options.rank}, alpha {options.rank}, "
+            "settings": f"rank {options.rank}, alpha {2 * options.rank}, "
             f"learning rate {options.learning_rate}, at most {sizes.tokens_per_step} tokens a step, "
             f"seed {options.seed}"
             + (f"; DPO: beta {BETA}, learning rate {options.preference_rate}" if options.preferences else ""),
