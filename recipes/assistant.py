@@ -358,7 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=int, help="passes over the training rows")
     parser.add_argument("--rows", type=int, help="of the training split, drawn at random; default: all")
     parser.add_argument("--rank", type=int, default=8)
-    parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument("--learning-rate", type=float, default=2e-3)
     parser.add_argument("--without-promises", action="store_true", help="remove promises from the replies")
     parser.add_argument("--start", type=Path, help="folder of earlier updates, instead of the first stage")
     parser.add_argument("--preferences", choices=("dpo", "chosen"), help="a second stage")
