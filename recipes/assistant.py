@@ -232,7 +232,7 @@ def fit(
     **more: Any,
 ) -> History:
     """Train one stage, with its checkpoints in a folder of its own."""
-    every = max(1, math.ceil(steps / 10))
+    watched = max(1, math.ceil(steps / 4))  # It takes a minute.
     settings = Settings(
         learning_rate=learning_rate,
         max_steps=steps,
@@ -240,8 +240,8 @@ def fit(
         schedule="cosine",
         mixed_precision=precision(PartialState().device),
         seed=options.seed,
-        evaluate_every=every if "evaluate" in more else 0,
-        checkpoint_every=every,
+        evaluate_every=watched if "evaluate" in more else 0,
+        checkpoint_every=max(1, math.ceil(steps / 20)),
     )
     folder = options.output.with_name(f"{options.output.name}-checkpoints") / phase
     return train(
