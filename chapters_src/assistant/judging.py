@@ -126,8 +126,9 @@ def findings(reply: str, report: str) -> list[Finding]:
         start, words = match.start(), match.group().split(" ")
         while words and (words[0] in _NO_NAMES or (start in starts and not _stands(" ".join(words), report))):
             start += len(words.pop(0)) + 1  # The first word of a sentence has a capital anyway.
-        if words and not _DAY.fullmatch(" ".join(words)):
-            add("name", start, match.end(), _stands(" ".join(words), report))
+        name = re.sub("['’]s$", "", " ".join(words))
+        if name and not _DAY.fullmatch(name):
+            add("name", start, start + len(name), _stands(name, report))
     return sorted(found, key=lambda one: (one.start, one.end))
 
 

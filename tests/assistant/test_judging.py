@@ -83,6 +83,7 @@ def test_promises_are_sentences_that_say_what_happens_and_when(sentence, is_prom
         ("Dear Idris Boakye, hello.", [("name", "Idris Boakye", False)]),
         ("Ask Lars Bakken.", [("name", "Lars Bakken", True)]),
         ("Lars Bakken is right.", [("name", "Lars Bakken", True)]),
+        ("I thank Lars Bakken's team.", [("name", "Lars Bakken", True)]),
         ("Please use version 2.1.", [("version", "2.1", True)]),
         ("Please use version 2.14.", [("version", "2.14", True)]),
         ("Please use version 2.4.", [("version", "2.4", False)]),  # Not in 2.14.
