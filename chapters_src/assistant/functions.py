@@ -77,7 +77,7 @@ def _arguments(thing: Any) -> str:
     for one in given:
         if one.name in ("self", "cls"):
             continue
-        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        stars = "*" * (one.kind == one.VAR_POSITIONAL) + "**" * (one.kind == one.VAR_KEYWORD)
         default = "" if one.default is one.empty else f"={one.default!r}"
         shown.append(
             f"{stars}{one.name}{default if ' at 0x' not in default and '<' not in default else '=...'}"
