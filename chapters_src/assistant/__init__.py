@@ -1,0 +1,71 @@
+"""The assistant of chapter 16: its template, what it is trained on, what it writes, and how that is judged.
+
+`template` turns a conversation into ids, `losses` has the loss of answers and of preferences, `writing`
+lets a model answer, and `judging` applies rules to answers. The chapter and its recipe
+(`recipes/assistant.py`) share these. Low-rank updates of a model are in the room of checkpoints,
+`pretrained`.
+"""
+
+from chapters_src.assistant.judging import (
+    REFUSAL,
+    Blind,
+    Finding,
+    addressee,
+    blinded,
+    findings,
+    is_refusal,
+    outcome,
+    promises,
+    wins_of_first,
+)
+from chapters_src.assistant.losses import (
+    AnswerLoss,
+    PreferenceLoss,
+    answer_batch,
+    answer_log_probabilities,
+    dpo_losses,
+    score_answers,
+)
+from chapters_src.assistant.template import (
+    END,
+    START,
+    TEMPLATE,
+    Pair,
+    encode_pair,
+    encode_turns,
+    marks,
+    safe,
+    turns,
+)
+from chapters_src.assistant.writing import Written, answer, write
+
+__all__ = [
+    "END",
+    "REFUSAL",
+    "START",
+    "TEMPLATE",
+    "AnswerLoss",
+    "Blind",
+    "Finding",
+    "Pair",
+    "PreferenceLoss",
+    "Written",
+    "addressee",
+    "answer",
+    "answer_batch",
+    "answer_log_probabilities",
+    "blinded",
+    "dpo_losses",
+    "encode_pair",
+    "encode_turns",
+    "findings",
+    "is_refusal",
+    "marks",
+    "outcome",
+    "promises",
+    "safe",
+    "score_answers",
+    "turns",
+    "wins_of_first",
+    "write",
+]

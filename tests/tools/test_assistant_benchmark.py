@@ -1,0 +1,98 @@
+"""The benchmark of chapter 16: its prompts, what it finds, and a small run beside a tiny Gemma."""
+
+import json
+
+import pytest
+import tiny_gemma
+import torch
+from datasets import Dataset, DatasetDict
+
+from benchmarks import assistant as benchmark
+from chapters_src.assistant import REFUSAL
+from chapters_src.pretrained import add_low_rank, save_low_rank
+
+pytestmark = pytest.mark.usefixtures("quiet_library")
+
+
+def rows():
+    found = []
+    for i in range(8):
+        row = {"source": f"s{i}", "passage": f"The value of x{i} is {i}.", "origin": "test"}
+        found.append(row | {"kind": "parameter", "question": f"What is x{i}?", "answer": f"`{i}`"})
+        found.append(row | {"kind": "refuse", "question": f"Who likes x{i}?", "answer": REFUSAL})
+        found.append(row | {"kind": "reply", "question": "Reply.", "answer": f"Dear {i}."})
+    return found
+
+
+def test_examples_are_solved_rows_and_one_of_them_refuses():
+    for draw in range(5):
+        shown = benchmark.examples(rows(), draw, replies=False)
+        assert shown == benchmark.examples(rows(), draw, replies=False)
+        assert shown.count("Question:") == shown.count("Answer:") == benchmark.EXAMPLES
+        assert shown.count(REFUSAL) == 1 and "Dear" not in shown
+        replies = benchmark.examples(rows(), draw, replies=True)
+        assert replies.count("Reply: Dear") == benchmark.REPORTS and "Question" not in replies
+    assert len({benchmark.examples(rows(), draw, replies=False) for draw in range(5)}) == 5
+    open_end = benchmark.solved(rows()[0], answered=False)
+    assert open_end == "Text: The value of x0 is 0.\nQuestion: What is x0?\nAnswer:"
+    assert benchmark.solved(rows()[0]) == f"{open_end} `0`\n\n"
+
+
+def test_keys_tell_rows_apart():
+    assert len({benchmark.key_of(row) for row in rows()}) == 8 * 3
+
+
+@pytest.mark.slow
+def test_the_encoder_finds_a_function_by_what_it_does():
+    passages = {
+        "numpy.squeeze": "Remove axes of length one from `a`.",
+        "numpy.sort": "Return a sorted copy of an array.",
+        "pandas.merge": "Merge DataFrame objects with a database-style join.",
+    }
+    functions = benchmark.Functions(passages)
+    assert functions.closest("How do I put numbers in order?", 1) == ["numpy.sort"]
+    assert functions.closest("join two tables", 1) == ["pandas.merge"]
+    assert torch.allclose(functions.vectors.norm(dim=1), torch.ones(3))
+
+
+@pytest.mark.slow
+def test_a_small_run_writes_all_figures_and_goes_on_where_it_was(tmp_path, monkeypatch):
+    data = type(
+        "Data",
+        (),
+        {
+            "load": lambda: DatasetDict(train=Dataset.from_list(rows()), test=Dataset.from_list(rows())),
+            "load_retrieval": lambda: Dataset.from_list(
+                [{"question": "How do I sort?", "functions": ["numpy.sort"]}] * 2
+            ),
+        },
+    )
+    monkeypatch.setattr(benchmark, "data", data)
+    monkeypatch.setattr(benchmark, "_read", lambda some: ["" for _ in some])
+    original = benchmark.resources.checkpoint
+    monkeypatch.setattr(
+        benchmark.resources,
+        "checkpoint",
+        lambda name: str(tiny_gemma.folder()) if name == "gemma" else original(name),
+    )
+    folder = tmp_path / "run-3"
+    save_low_rank(add_low_rank(tiny_gemma.model(), 2, 4), folder, model_type="gemma3_text", base="b")
+    log = {
+        "options": {"seed": "3", "without_promises": "True", "preferences": "None"},
+        "stages": {"answers": [{"step": 1, "validation_loss": 2.5}]},
+        "answers": [{"text": "a", "ended": True}] * 24,
+        "merete": {"text": "Dear Merete", "ended": False},
+    }
+    (folder / "run.json").write_text(json.dumps(log))
+    options = ["--output", str(tmp_path / "parts"), "--runs", str(folder), "--smoke"]
+    benchmark.main(options)
+    figures = json.loads((tmp_path / "parts" / "record.json").read_text())["figures"]
+    assert set(figures) == {"rows", "runs", "few_shot", "reader", "retrieval", "injected"}
+    [run] = figures["runs"]
+    assert run["seed"] == 3 and run["promises"] is False and run["preferences"] is None
+    assert run["losses"] == [2.5] and len(run["answers"]) == 2 and run["merete"] == ["Dear Merete", False]
+    assert len(figures["few_shot"][0]["answers"]) == len(figures["rows"]) == 2
+    assert {*figures["retrieval"][0]} == {"question", "functions", "ranked", "none", "found", "true"}
+    assert {one["wording"] for one in figures["injected"]} == {"", *benchmark.INJECTIONS}
+    monkeypatch.setattr(benchmark, "few_shot", None)  # Its part is there already.
+    benchmark.main(options)
