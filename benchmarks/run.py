@@ -22,7 +22,7 @@ ONE_THREAD = {
 os.environ.update(ONE_THREAD)  # read when the libraries are imported, so before the imports below
 sys.path.insert(0, str(FOLDER.parent))
 
-from benchmarks import decoding, feature_extraction, gemma, tokenization, transformer  # noqa: E402
+from benchmarks import decoding, feature_extraction, gemma, tokenization, training, transformer  # noqa: E402
 from benchmarks.measure import Result  # noqa: E402
 
 TOPICS = {
@@ -31,6 +31,7 @@ TOPICS = {
     "Transformer (chapter 08)": transformer.results,
     "Decoding (chapter 13)": decoding.results,
     "Gemma 3 (chapter 08)": gemma.results,
+    "Training (chapter 15)": training.results,
 }
 PACKAGES = ("tokenizers", "regex", "torch", "transformers")
 
