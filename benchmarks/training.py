@@ -1,4 +1,4 @@
-"""The training of the language model of chapter 12: the recipe's loop beside a plain one, two processes beside one.
+"""The training of the language model of chapter 12: our loop beside a plain one, two processes beside one.
 
 The plain loop is what a short training script has: a forward pass, a backward pass, clipping, AdamW and a
 cosine schedule, without Accelerate, without checks and without a history. Two processes train on a CPU over
@@ -87,7 +87,13 @@ def seconds_in_processes(number: int) -> float:
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "seconds.json"
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={number}"]
+        command = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc-per-node={number}",
+        ]
         command += ["-m", "benchmarks.training", str(file)]
         subprocess.run(command, check=True, env=environment, cwd=REPOSITORY, timeout=600)
         return json.loads(file.read_text(encoding="utf-8"))

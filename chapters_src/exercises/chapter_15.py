@@ -44,7 +44,9 @@ def bytes_of_training(adamw: object, muon: object, lora: object) -> str:
         if found > 1_000:
             raise Wrong(f"`{name}` is {show(found)}. In gigabytes, please.")
         raise Wrong(f"`{name}` is {show(found)}. {hint}")
-    return "Freezing saves gradients and averages, three quarters of the memory, but not the weights themselves."
+    return (
+        "Freezing saves gradients and averages, three quarters of the memory, but not the weights themselves."
+    )
 
 
 @exercise("15.2")
@@ -109,8 +111,8 @@ def all_reduce_in_a_ring(ring: object) -> str:
         if [list(vector) for vector in lost] == [sums] * n:
             raise Wrong(f"{call} finds the sums even if nothing arrives: numbers travel only through `send`.")
     return (
-        "Rings of 2 to 8 workers end with all sums. Each worker sends less than twice its vector, however many "
-        "workers there are."
+        "Rings of 2 to 8 workers end with all sums. Each worker sends less than twice its vector, however "
+        "many workers there are."
     )
 
 

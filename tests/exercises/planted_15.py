@@ -100,7 +100,9 @@ def ring() -> Planted:
         for _ in range(n - 1):
             arrived = [send(i, travelling[i]) for i in range(n)]
             travelling = [arrived[i - 1] for i in range(n)]
-            totals = [[a + b for a, b in zip(*pair, strict=True)] for pair in zip(totals, travelling, strict=True)]
+            totals = [
+                [a + b for a, b in zip(*pair, strict=True)] for pair in zip(totals, travelling, strict=True)
+            ]
         return totals
 
     def in_place(vectors, send):

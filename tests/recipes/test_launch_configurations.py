@@ -1,4 +1,4 @@
-"""The configurations in `recipes/launch`: what Accelerate reads in them, and, as far as CPUs go, what they start."""
+"""The configurations in `recipes/launch`: what Accelerate reads in them, and what they start on CPUs."""
 
 import json
 import os
@@ -35,7 +35,10 @@ def test_there_are_five():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_each_is_read_without_an_unknown_key_and_says_how_it_is_called(path):
-    assert load_config_from_file(str(path)).num_processes == yaml.safe_load(path.read_text("utf-8"))["num_processes"]
+    assert (
+        load_config_from_file(str(path)).num_processes
+        == yaml.safe_load(path.read_text("utf-8"))["num_processes"]
+    )
     comments = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
     assert f"--config_file recipes/launch/{path.name}" in " ".join(comments)
 
