@@ -6,7 +6,7 @@ from typing import Any
 
 from chapters_src.exercises.checking import Asked, Wrong, as_function, as_number, exercise, show
 
-GEMMA, ADDED = 268_098_176, 737_280  # of 15.1: weights of Gemma 3 270M, and of a low-rank update
+GEMMA, ADDED = 268_098_176, 7_372_800  # of 15.1: weights of Gemma 3 270M, and of a low-rank update
 TOLERANCE = 0.006  # of 15.1: gigabytes, for two decimals
 DIVISIONS = ((8, 1, 8), (8, 2, 4), (64, 2, 8), (48, 3, 5), (42, 2, 4), (96, 8, 100), (14, 2, 6), (13, 1, 5))
 IMPOSSIBLE = ((8, 3, 8), (2, 4, 8))  # of 15.2: blocks that the processes cannot share

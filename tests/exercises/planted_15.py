@@ -39,8 +39,8 @@ def memory() -> Planted:
             "only a value": (adamw, muon, 0.5),
             "has to be a number": ("x", muon, lora),
         },
-        also_right=((4.29, 3.22, 1.08),),
-        secrets=("4.29", "3.22", "1.08"),
+        also_right=((4.29, 3.22, 1.19),),
+        secrets=("3.22", "1.19"),
     )
 
 
@@ -84,6 +84,7 @@ def division() -> Planted:
             "wanted a function": (3,),
         },
         also_right=((with_a_loop,),),
+        secrets=("divmod", "share % b", "global_batch // processes"),
     )
 
 
@@ -120,6 +121,7 @@ def ring() -> Planted:
             "changes its argument": (in_place,),
             "there is no worker": (lambda vectors, send: send(9, [1]),),
         },
+        secrets=("reduce-scatter", "all-gather", "(i - r)"),
     )
 
 
@@ -165,4 +167,5 @@ def shares() -> Planted:
             "too far ahead": (ahead,),
         },
         also_right=((by_hand,),),
+        secrets=("islice", "process * workers + worker", "processes * workers"),
     )
