@@ -4,9 +4,9 @@
 
 writes the record `shipping`, which chapter 15 shows. Its figures are a dictionary with "compiling", a list
 with a dictionary for each piece of work: "what"; "as it is, ms" and "compiled, ms", medians of turns;
-"ratio", their median and its 95%
-interval in words, above 1 where compiling pays; and "first call, s", the seconds of the
-first compiled call, in which the compiler runs. One thread, a C++ compiler, PyTorch's default backend.
+"ratio", their median and its 95% interval in words, above 1 where compiling pays; and "first call, s", the
+seconds of the first compiled call, in which the compiler runs. One thread, a C++ compiler, PyTorch's default
+backend.
 
 `results` gives the lines of `results.md`, which need no compiler: the exported classifier, whole and in eight
 bits, beside PyTorch, and the language model in eight bits, by the layer of chapter 15's page, beside itself
@@ -196,7 +196,7 @@ def exported(
             external_data=False,
             verbose=False,
         )
-        quantize_dynamic(folder / "float32.onnx", folder / "int8.onnx", per_channel=True)
+        quantize_dynamic(folder / "float32.onnx", folder / "int8.onnx", per_channel=True, reduce_range=True)
     logging.disable(logging.NOTSET)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
