@@ -1,8 +1,13 @@
 """Checks of the exercises of chapter 15, on training in several processes, and on shipping."""
 
+import bisect
 import itertools
-from collections.abc import Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from chapters_src.exercises.checking import Asked, Wrong, as_function, as_number, exercise, show
 
@@ -173,3 +178,148 @@ def _check_endless(asked: Asked, processes: int, workers: int) -> None:
         next(share)
     if read > (3 + AHEAD) * processes * workers:
         raise Wrong(f"{asked.name} has read {read} items when it yields its third: that is too far ahead.")
+
+
+def _rounded(matrix: Tensor, bits: int, group: int) -> tuple[Tensor, Tensor]:
+    """Quantize group by group, and return the scale of each weight, too."""
+    largest = 2 ** (bits - 1) - 1
+    result, scales = torch.empty_like(matrix), torch.empty_like(matrix)
+    for row in range(matrix.shape[0]):
+        for start in range(0, matrix.shape[1], group):
+            part = matrix[row, start : start + group]
+            scale = part.abs().max() / largest
+            scales[row, start : start + group] = scale
+            result[row, start : start + group] = (part / scale).round() * scale if scale else 0.0
+    return result, scales
+
+
+@exercise("15.5")
+def four_bits(quantized: object) -> str:
+    """Compare with a loop over groups, then with the bound of the error."""
+    asked = as_function(quantized, "quantized(W, bits, group)")
+    generator = torch.Generator().manual_seed(15)
+    for bits, group in ((8, 4), (4, 4), (4, 16), (3, 8)):
+        matrix = torch.randn(6, 16, generator=generator)
+        matrix[1, 3] = 9.0  # one large weight
+        before = matrix.clone()
+        found = asked(matrix, bits, group)
+        label = f"quantized(W, {bits}, {group})"
+        if not torch.equal(matrix, before):
+            raise Wrong(f"{label} changes W itself.")
+        if not isinstance(found, Tensor) or found.shape != matrix.shape:
+            raise Wrong(f"{label} gives {show(found)}; wanted is a matrix of the shape of W, (6, 16).")
+        if not found.is_floating_point():
+            raise Wrong(f"{label} gives whole numbers. Multiply them by their scale again.")
+        expected, scales = _rounded(matrix, bits, group)
+        if torch.allclose(found, expected, atol=1e-5):
+            continue
+        others = {
+            "has one scale for the whole matrix.": _rounded(matrix.view(1, -1), bits, 96)[0].view(6, 16),
+            "has one scale for each row, whatever the group is.": _rounded(matrix, bits, 16)[0],
+            "has one scale for each column.": _rounded(matrix.T, bits, 6)[0].T,
+            f"divides by {2 ** (bits - 1)}; how large is the largest whole number on both sides of zero?": (
+                matrix_by(matrix, group, 2 ** (bits - 1))
+            ),
+            f"divides by {2**bits - 1}; half of the numbers are below zero.": (
+                matrix_by(matrix, group, 2**bits - 1)
+            ),
+        }
+        for words, other in others.items():
+            if torch.allclose(found, other, atol=1e-5):
+                raise Wrong(f"{label} {words}")
+        if torch.equal(found, matrix):
+            raise Wrong(f"{label} gives W as it was: nothing is rounded.")
+        worst = ((found - matrix).abs() / scales).max().item()
+        if worst > 0.51:
+            raise Wrong(
+                f"{label}: one error is {worst:.2f} times the scale of its group. Is a number cut off, where "
+                "it should be rounded?"
+            )
+        raise Wrong(f"{label} is not what rounding each group by itself gives.")
+    zeros = asked(torch.zeros(2, 8), 4, 4)
+    if not torch.equal(zeros, torch.zeros(2, 8)):
+        raise Wrong(f"A matrix of zeros becomes {show(zeros)}.")
+    return "No weight is off by more than half of its group's scale."
+
+
+def matrix_by(matrix: Tensor, group: int, divisor: float) -> Tensor:
+    """Round with a scale that has another divisor."""
+    groups = matrix.unflatten(-1, (-1, group))
+    scale = groups.abs().amax(-1, keepdim=True) / divisor
+    return ((groups / scale).round() * scale).flatten(-2)
+
+
+LIMIT, SECONDS = 3, 10
+
+
+def _oracle(requests: list[tuple[str, float]]) -> list[bool]:
+    """What passes, by the definition: look at the window that ends with each request."""
+    passed: dict[str, list[float]] = defaultdict(list)
+    answers = []
+    for user, now in requests:
+        inside = len(passed[user]) - bisect.bisect_right(passed[user], now - SECONDS)
+        answers.append(inside < LIMIT)
+        if answers[-1]:
+            passed[user].append(now)
+    return answers
+
+
+def _random_requests() -> list[tuple[str, float]]:
+    generator = torch.Generator().manual_seed(156)
+    gaps = torch.randint(0, 5, (200,), generator=generator).tolist()
+    users = torch.randint(0, 3, (200,), generator=generator).tolist()
+    return [("abc"[user], float(now)) for user, now in zip(users, itertools.accumulate(gaps), strict=True)]
+
+
+@exercise("15.6")
+def fair_limiter(make_limiter: object) -> str:
+    """Send requests one after the other, and compare with the definition."""
+    asked = as_function(make_limiter, "make_limiter(limit, seconds)")
+    new = f"make_limiter({LIMIT}, {SECONDS})"
+    stories = (
+        ([("a", 0.0)] * 4, "Of four requests at once, {found}; the limit is 3."),
+        (
+            [("a", 0.0)] * 3 + [("b", 1.0)],
+            "After three requests of a, one comes from b: {found}. Each user has a limit.",
+        ),
+        (
+            [("a", 0.0)] * 3 + [("a", 9.0)] * 3 + [("a", 10.0)],
+            "Three come at 0, three at 9, and one at 10: {found}. Those that were refused do not count, and "
+            "at 10 the first three are 10 seconds old.",
+        ),
+        (
+            [("a", 9.0)] * 3 + [("a", 11.0)],
+            "Three pass at 9, and one comes at 11: {found}. A window may begin at any time.",
+        ),
+        ([("a", 0.0), ("a", 5.0), ("a", 9.0), ("a", 10.0), ("a", 11.0)], "At 0, 5, 9, 10 and 11: {found}."),
+        (
+            _random_requests(),
+            "Three users send 200 requests at random times, and some get another answer than they should.",
+        ),
+    )
+    for requests, words in stories:
+        allowed = as_function(asked(LIMIT, SECONDS), "allowed(user, now)")
+        found = [allowed(user, now) for user, now in requests]
+        for each in found:
+            if not isinstance(each, bool):
+                raise Wrong(f"{new} has to give a function that says True or False, not {show(each)}.")
+        if found != _oracle(requests):
+            said = ", ".join("passes" if each else "refused" for each in found[:8])
+            raise Wrong(f"{new}: {words.format(found=said)}")
+    first, second = asked(LIMIT, SECONDS), asked(LIMIT, SECONDS)
+    if [first("a", 0.0) for _ in range(LIMIT)] and not second("a", 0.0):
+        raise Wrong(f"Two limiters share what they remember: a second {new} refuses its first request.")
+    kept = _kept(asked(LIMIT, SECONDS))
+    if kept > 100:
+        raise Wrong(
+            f"500 users came once, each {2 * SECONDS} seconds after the last: it remembers {kept} things."
+        )
+    return "It passes as many as it may, and forgets who is gone."
+
+
+def _kept(allowed: Callable[[str, float], bool]) -> int:
+    """How many things a limiter holds after many users who never come back."""
+    for number in range(500):
+        allowed(f"user {number}", SECONDS * 2.0 * number)
+    held = [cell.cell_contents for cell in getattr(allowed, "__closure__", None) or ()]
+    return sum(len(each) for each in held if isinstance(each, dict | list | set | deque))

@@ -1,8 +1,11 @@
 """Answers to the exercises of chapter 15."""
 
 import itertools
+from collections import defaultdict, deque
 
+import torch
 from planted import Planted, defined
+from torch import nn
 
 from chapters_src.exercises import chapter_15
 
@@ -16,6 +19,8 @@ def planted() -> dict[str, Planted]:
         "15.2": division(),
         "15.3": ring(),
         "15.4": shares(),
+        "15.5": four_bits(),
+        "15.6": limiter(),
     }
 
 
@@ -168,4 +173,134 @@ def shares() -> Planted:
         },
         also_right=((by_hand,),),
         secrets=("islice", "process * workers + worker", "processes * workers"),
+    )
+
+
+def four_bits() -> Planted:
+    (solution,) = defined(15, "quantized", torch=torch, nn=nn)
+
+    def by(
+        divisor_of, groups_of=lambda matrix, group: matrix.unflatten(-1, (-1, group)), rounding=torch.round
+    ):
+        def quantized(matrix, bits, group):
+            groups = groups_of(matrix, group)
+            s = groups.abs().amax(dim=-1, keepdim=True) / divisor_of(bits)
+            return (rounding(groups / torch.where(s == 0, 1.0, s)) * s).reshape(matrix.shape)
+
+        return quantized
+
+    def largest(bits):
+        return 2 ** (bits - 1) - 1
+
+    def unguarded(matrix, bits, group):
+        groups = matrix.unflatten(-1, (-1, group))
+        s = groups.abs().amax(dim=-1, keepdim=True) / largest(bits)
+        return ((groups / s).round() * s).flatten(-2)
+
+    def in_place(matrix, bits, group):
+        matrix.copy_(solution(matrix, bits, group))
+        return matrix
+
+    def whole_numbers(matrix, bits, group):
+        groups = matrix.unflatten(-1, (-1, group))
+        s = groups.abs().amax(dim=-1, keepdim=True) / largest(bits)
+        return (groups / s).round().to(torch.int8).flatten(-2)
+
+    def columns(matrix, bits, group):
+        s = matrix.abs().amax(dim=0, keepdim=True) / largest(bits)
+        return (matrix / s).round() * s
+
+    return Planted(
+        (solution,),
+        {
+            "changes w itself": (in_place,),
+            "wanted is a matrix of the shape": (lambda matrix, bits, group: matrix.flatten(),),
+            "by their scale again": (whole_numbers,),
+            "one scale for the whole matrix": (by(largest, lambda matrix, group: matrix.reshape(1, -1)),),
+            "one scale for each row": (by(largest, lambda matrix, group: matrix),),
+            "one scale for each column": (columns,),
+            "on both sides of zero": (by(lambda bits: 2 ** (bits - 1)),),
+            "half of the numbers are below": (by(lambda bits: 2**bits - 1),),
+            "nothing is rounded": (lambda matrix, bits, group: matrix.clone(),),
+            "cut off": (by(largest, rounding=torch.trunc),),
+            "is not what rounding each group": (by(lambda bits: 2**bits),),
+            "a matrix of zeros": (unguarded,),
+            "wanted a function": (torch.zeros(2),),
+        },
+        also_right=((by(largest),),),
+        secrets=("2 ** (bits - 1) - 1", "amax"),
+    )
+
+
+def limiter() -> Planted:
+    (solution,) = defined(15, "make_limiter")
+
+    def with_deques(limit, seconds):
+        passed = defaultdict(deque)
+
+        def allowed(user, now):
+            for name in [name for name, times in passed.items() if times[-1] <= now - seconds]:
+                del passed[name]
+            times = passed.get(user, ())
+            while times and times[0] <= now - seconds:
+                times.popleft()
+            if len(times) < limit:
+                passed[user].append(now)
+                return True
+            return False
+
+        return allowed
+
+    def of_the_clock(now, seconds):
+        return now // seconds * seconds
+
+    def variant(key=lambda user: user, window=None, counts_refused=False, late=False, off=0, say=bool):
+        def make_limiter(limit, seconds):
+            passed = defaultdict(list)
+
+            def allowed(user, now):
+                user = key(user)
+                start = window(now, seconds) if window else now - seconds
+                inside = [t for t in passed[user] if (t >= start if late or window else t > start)]
+                for name in [*passed]:
+                    passed[name] = [t for t in passed[name] if t >= now - 2 * seconds]
+                    if not passed[name]:
+                        del passed[name]
+                good = len(inside) < limit + off
+                if good or counts_refused:
+                    passed[user].append(now)
+                return say(good)
+
+            return allowed
+
+        return make_limiter
+
+    def never_forgets(limit, seconds):
+        passed = {}
+
+        def allowed(user, now):
+            passed[user] = [t for t in passed.get(user, []) if t > now - seconds]
+            if len(passed[user]) < limit:
+                passed[user].append(now)
+                return True
+            return False
+
+        return allowed
+
+    return Planted(
+        (solution,),
+        {
+            "of four requests at once": (variant(off=1),),
+            "each user has a limit": (variant(key=lambda user: "all"),),
+            "those that were refused do not count": (variant(counts_refused=True),),
+            "10 seconds old": (variant(late=True),),
+            "a window may begin at any time": (
+                variant(window=lambda now, seconds: now // seconds * seconds),
+            ),
+            "true or false": (variant(say=int),),
+            "it remembers": (never_forgets,),
+            "wanted a function": (3,),
+        },
+        also_right=((with_deques,),),
+        secrets=("deque", "now - seconds"),
     )
