@@ -22,7 +22,15 @@ ONE_THREAD = {
 os.environ.update(ONE_THREAD)  # read when the libraries are imported, so before the imports below
 sys.path.insert(0, str(FOLDER.parent))
 
-from benchmarks import decoding, feature_extraction, gemma, tokenization, transformer  # noqa: E402
+from benchmarks import (  # noqa: E402
+    decoding,
+    feature_extraction,
+    gemma,
+    shipping,
+    tokenization,
+    training,
+    transformer,
+)
 from benchmarks.measure import Result  # noqa: E402
 
 TOPICS = {
@@ -31,8 +39,10 @@ TOPICS = {
     "Transformer (chapter 08)": transformer.results,
     "Decoding (chapter 13)": decoding.results,
     "Gemma 3 (chapter 08)": gemma.results,
+    "Training (chapter 15)": training.results,
+    "Shipping (chapter 15)": shipping.results,
 }
-PACKAGES = ("tokenizers", "regex", "torch", "transformers")
+PACKAGES = ("tokenizers", "regex", "torch", "transformers", "onnxruntime")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -568,3 +568,36 @@ def test_the_table_of_common_words_is_filled_as_chapter_14_fills_it():
     shown = [str(length) for length in lengths[1:, 1:].flat]
     assert cells.count("?") == 1 and shown[cells.index("?")] == "2"
     assert [a for a, b in zip(cells, shown, strict=True) if b != a] == ["?"]
+
+
+# --- Chapter 15: the collectives add up, and the pipeline waits as long as the formula says.
+
+
+def texts_by_row(name: str, *, numbers_only: bool = True) -> list[list[int]]:
+    """The numbers of a drawing in rows, from top to bottom, each from left to right."""
+    root = ElementTree.parse(FOLDER / f"{name}.svg").getroot()
+    rows: dict[float, list[tuple[float, int]]] = {}
+    for text in root.iter(f"{SVG}text"):
+        content = "".join(text.itertext())
+        if content.isdigit() and text.get("text-anchor") == "middle":
+            rows.setdefault(float(text.get("y")), []).append((float(text.get("x")), int(content)))
+    return [[number for _, number in sorted(rows[y])] for y in sorted(rows)]
+
+
+def test_the_numbers_of_the_collectives_add_up():
+    rows = texts_by_row("three_collectives")
+    all_reduce, reduce_scatter, all_gather = rows[:4], rows[4:8], rows[8:]
+    own = [row[:4] for row in all_reduce]
+    sums = [sum(column) for column in zip(*own, strict=True)]
+    assert [row[4:] for row in all_reduce] == [sums] * 4
+    assert reduce_scatter == [[*row, total] for row, total in zip(own, sums, strict=True)]
+    assert all_gather == [[total, *sums] for total in sums]
+
+
+def test_the_bubble_of_the_pipeline_is_that_of_the_formula():
+    root = ElementTree.parse(FOLDER / "pipeline_of_four.svg").getroot()
+    cells = [rect.get("fill") for rect in root.iter(f"{SVG}rect")]
+    processes = batches = 4
+    assert cells.count("none") / len(cells) == (processes - 1) / (batches + processes - 1)
+    rows = texts_by_row("pipeline_of_four")
+    assert rows == [[1, 2, 3, 4, 1, 2, 3, 4]] * processes, "each batch forward and backward, everywhere"
