@@ -283,9 +283,12 @@ def fair_limiter(make_limiter: object) -> str:
             "After three requests of a, one comes from b: {found}. Each user has a limit.",
         ),
         (
+            [("a", 0.0)] * 3 + [("a", 10.0)],
+            "Three come at 0 and one at 10: {found}. At 10 the first three are 10 seconds old.",
+        ),
+        (
             [("a", 0.0)] * 3 + [("a", 9.0)] * 3 + [("a", 10.0)],
-            "Three come at 0, three at 9, and one at 10: {found}. Those that were refused do not count, and "
-            "at 10 the first three are 10 seconds old.",
+            "Three come at 0, three at 9, and one at 10: {found}. Those that were refused do not count.",
         ),
         (
             [("a", 9.0)] * 3 + [("a", 11.0)],
