@@ -78,6 +78,16 @@ def outcome(answer: str, reference: str, passage: str, *, to_the_letter: bool = 
     return "wrong" if stands else "invented"
 
 
+def holds(answer: str, reference: str) -> bool:
+    """Return whether an answer contains the words of the right one, in their order, with others around them.
+
+    A kinder rule than `outcome`, for models that have not learned how short an answer is to be. An answer
+    that repeats its whole passage passes it too, so look at its length as well.
+    """
+    words, wanted = (" ".join(answer_tokens(text)) for text in (answer, reference))
+    return bool(wanted) and f" {wanted} " in f" {words} "
+
+
 def addressee(reply: str) -> str:
     """Return whom a reply greets: "Dear Merete Falk, ..." greets Merete Falk; empty if nobody."""
     found = re.match(r"\s*(?:Dear|Hello|Hi) ([^,.!\n]+)[,.!\n]", reply)

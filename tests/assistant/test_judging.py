@@ -7,6 +7,7 @@ from chapters_src.assistant import (
     addressee,
     blinded,
     findings,
+    holds,
     is_refusal,
     outcome,
     promises,
@@ -42,6 +43,20 @@ def test_code_is_compared_to_the_letter():
     assert outcome("`-1`", "`-1`", passage, to_the_letter=True) == "right"
     assert outcome("1", "`-1`", passage, to_the_letter=True) == "wrong"
     assert outcome("1", "`-1`", passage) == "right", "words alone know no minus"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "expected"),
+    [
+        ("`torchbearer check` prints the settings.", "`torchbearer check`", True),
+        ("It is the window, of course.", "The window.", True),
+        ("Windows", "window", False),
+        ("check torchbearer", "torchbearer check", False),
+        ("Anything", "", False),
+    ],
+)
+def test_a_longer_answer_may_hold_the_right_one(answer, reference, expected):
+    assert holds(answer, reference) == expected
 
 
 def test_refusals():
