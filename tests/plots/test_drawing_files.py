@@ -495,7 +495,7 @@ def test_the_steps_of_training_have_five_numbers_in_their_order():
     assert [text for text in said if text.isdigit()] == list("12345")
 
 
-# --- The drawings of chapter 11: seven tasks, and a router.
+# --- The drawings of chapter 11: six tasks, and a router.
 
 
 def chips(root: ElementTree.Element) -> list[list[str]]:
