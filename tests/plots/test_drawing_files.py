@@ -495,7 +495,7 @@ def test_the_steps_of_training_have_five_numbers_in_their_order():
     assert [text for text in said if text.isdigit()] == list("12345")
 
 
-# --- The drawings of chapter 11: seven tasks, and a router.
+# --- The drawings of chapter 11: six tasks, and a router.
 
 
 def chips(root: ElementTree.Element) -> list[list[str]]:
@@ -507,9 +507,9 @@ def chips(root: ElementTree.Element) -> list[list[str]]:
     return list(lines.values())
 
 
-def test_seven_tasks_are_made_from_one_line():
-    rows = chips(ElementTree.parse(FOLDER / "one_line_seven_tasks.svg").getroot())
-    gpt, bert, electra, t5, bart, xlnet, pegasus = zip(rows[::2], rows[1::2], strict=True)
+def test_six_tasks_are_made_from_one_line():
+    rows = chips(ElementTree.parse(FOLDER / "one_line_six_tasks.svg").getroot())
+    gpt, bert, electra, t5, bart, pegasus = zip(rows[::2], rows[1::2], strict=True)
     line = bart[1]
     assert " ".join(line) == "every legend in my figures sits on top of the data"
     assert (gpt[0], gpt[1]) == (line[:-1], line[1:])
@@ -518,10 +518,9 @@ def test_seven_tasks_are_made_from_one_line():
     assert [word != own for word, own in zip(electra[0], line, strict=True)] == [
         w == "yes" for w in electra[1]
     ]
-    spans = re.split(r"X\d ?", " ".join(t5[1]))[1:-1]
-    filled = re.sub(r"X(\d)", lambda mark: spans[int(mark[1])].strip(), " ".join(t5[0]))
+    spans = re.split(r"<[XYZ]> ?", " ".join(t5[1]))[1:-1]
+    filled = re.sub(r"<([XY])>", lambda mark: spans["XY".index(mark[1])].strip(), " ".join(t5[0]))
     assert filled == " ".join(line)
-    assert sorted(xlnet[1]) == sorted(line) and xlnet[0] == line
     assert " ".join(pegasus[0]).replace("[MASK1]", " ".join(pegasus[1])) == (
         "It comes back. I love your library. I hate your legend."
     )
