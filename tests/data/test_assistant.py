@@ -434,7 +434,7 @@ def test_passages_say_what_the_pinned_versions_say(documented):
         known = re.findall(r"\w+", text)
         known = {tuple(known[i : i + 4]) for i in range(len(known) - 3)}
         for line in passage.split("\n")[1:]:
-            words = re.findall(r"\w+", line.replace("`", " "))
+            words = re.findall(r"\w+", re.sub(r"^\w+: ", "", line).replace("`", " "))
             windows = [tuple(words[i : i + 4]) for i in range(len(words) - 3)]
             missing = [window for window in windows if window not in known]
             assert len(missing) <= max(3, 0.34 * len(windows)), (name, line, missing)
