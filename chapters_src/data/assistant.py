@@ -1,7 +1,8 @@
 """Questions, passages and answers: what chapter 16 makes an assistant with.
 
 The files in `assistant/` beside this module hold a passage in each line, with the questions that are put to
-it, so that a reader sees at a glance what it answers and what it does not. `load` gives one row for each
+it, so that a reader sees at a glance what it answers and what it does not. Many functions have two passages:
+what one of them answers, the other leaves out. `load` gives one row for each
 question, `load_replies` the replies to reports with the facts in them, `load_preferences` pairs of a better
 and a worse answer, and `load_retrieval` questions whose passage has to be found first.
 
@@ -89,23 +90,30 @@ def load_preferences() -> DatasetDict:
 
     Returns:
         The splits "train" and "test" with the columns `about` (one of `ABOUT`), `source`, `passage`,
-        `question`, `chosen` and `rejected`. The sources are split as in `load`.
+        `question`, `chosen` and `rejected`. The sources are split as in `load`. Of a function with two
+        passages, the one under which the question is refused goes with "invented answer", the one under which
+        it is answered with "wrong refusal".
 
     Raises:
-        resources.ResourceError: as for `load`, or a source has no passage.
+        resources.ResourceError: as for `load`, or no passage of the source goes with a question.
     """
-    passages = {split: {line["source"]: line["passage"] for line in _passages(split)} for split in SPLITS}
+    passages: dict[tuple[str, str, str, bool], str] = {}
+    for split in SPLITS:
+        for line, pair in _pairs(split):
+            key = (split, line["source"], pair["question"], pair["kind"] == "refuse")
+            passages.setdefault(key, line["passage"])
     rows: dict[str, list[dict[str, str]]] = {split: [] for split in SPLITS}
     path = _FOLDER / "preferences.jsonl"
     for number, line in _lines(path):
         _check(path, number, line, ("about", "split", "source", "question", "chosen", "rejected"))
         _check_one_of(path, number, line, "about", ABOUT)
         _check_one_of(path, number, line, "split", SPLITS)
-        passage = line.get("passage") or passages[line["split"]].get(line["source"])
+        key = (line["split"], line["source"], line["question"], line["about"] == "invented answer")
+        passage = line.get("passage") or passages.get(key)
         if not passage:
-            raise _damaged(
-                path, number, f"{line['source']!r} has no passage in {line['split']}.jsonl", "add one here"
-            )
+            how = "refused" if key[-1] else "answered"
+            problem = f"{line['question']!r} is not {how} under {line['source']!r} in {line['split']}.jsonl"
+            raise _damaged(path, number, problem, "correct it, or add a passage here")
         row = line | {"passage": passage}
         rows[line["split"]].append({name: row[name] for name in _PREFERENCE_COLUMNS})
     return DatasetDict({split: Dataset.from_list(rows[split]) for split in SPLITS})

@@ -51,6 +51,32 @@ def family(source):
     return source.rpartition(".")[0]
 
 
+def named(row):
+    """The functions of the five packages that a question names in full."""
+    return [
+        name for name in CODE.findall(row["question"]) if name.partition(".")[0] in PACKAGES and "." in name
+    ]
+
+
+def parameters(row):
+    """The parameters that a question about a function names, without values."""
+    names = [name.partition("=")[0] for name in CODE.findall(row["question"]) if name not in named(row)]
+    return [name for name in names if name.isidentifier() and name not in ("None", "True", "False")]
+
+
+def form(row):
+    """What a question by rule asks about a parameter."""
+    text = CODE.sub("", row["question"])
+    if re.search("default|unless|leave it out|don't pass", text):
+        return "default"
+    return "type" if re.search("type|kind of value|can I pass|may|Which values", text) else "meaning"
+
+
+def entries(passage):
+    """The lines of a passage that are about a parameter."""
+    return [line for line in passage.split("\n")[1:] if re.match(r"\w+( \(|: )", line)]
+
+
 def plain(text):
     """A text as it is compared: without backticks and its last period, in lower case."""
     return " ".join(text.replace("`", "").replace("*", "").strip().removesuffix(".").split()).lower()
@@ -89,13 +115,15 @@ def test_nobody_is_on_both_sides(pairs):
     assert {name for name in first & second if not name.startswith(("In ", "On ", "The "))} == set()
 
 
-def test_each_source_has_one_passage(pairs):
+def test_a_function_has_one_or_two_passages_and_every_other_source_one(pairs):
     for rows in pairs.values():
-        passages = defaultdict(set)
+        sources = defaultdict(set)
         for row in rows:
-            passages[row["source"]].add(row["passage"])
-        assert all(len(found) == 1 for found in passages.values())
-        assert len({text for found in passages.values() for text in found}) == len(passages)
+            sources[row["passage"]].add(row["source"])
+        assert all(len(found) == 1 for found in sources.values())
+        counts = Counter(source for found in sources.values() for source in found)
+        assert set(counts.values()) == {1, 2}
+        assert {count for source, count in counts.items() if "/" in source} == {1}
 
 
 def test_nothing_in_the_test_part_is_mechanical(pairs):
@@ -118,20 +146,79 @@ def test_a_refusal_is_always_the_same_sentence_and_nothing_else_refuses(pairs):
 
 
 def test_each_written_question_has_a_passage_that_answers_it_and_a_near_one_that_does_not(pairs):
+    """The near passage is of the same module or story, and if the question names a function, of that one."""
     for rows in pairs.values():
         written = [row for row in rows if row["origin"] == "written"]
         refused = defaultdict(list)
         for row in written:
             if row["kind"] == "refuse":
-                refused[row["question"], family(row["source"])].append(row["source"])
+                refused[row["question"], family(row["source"])].append(row)
         answered = [row for row in written if row["kind"] in ("answer", "parameter", "purpose")]
+        others = 0
         for row in answered:
             near = refused.pop((row["question"], family(row["source"])), [])
             if row["kind"] == "purpose" and "`" in row["question"]:
                 assert not near  # It names its function: the passage of another one is no question.
-            else:
-                assert len(near) == 1 and near != [row["source"]], row
+                continue
+            assert len(near) == 1 and near[0]["passage"] != row["passage"], row
+            if named(row) and row["source"] in named(row):
+                others += near[0]["source"] != row["source"]
         assert not refused
+        assert others <= 5
+
+
+def test_a_name_does_not_give_a_refusal_away(pairs):
+    """The rules of somebody who compares names and reads nothing."""
+    for split, rows in pairs.items():
+        refused = [row for row in rows if row["kind"] == "refuse"]
+        asked = [row for row in rows if named(row)]
+        other = [row for row in asked if row["source"] not in named(row)]
+        own = [row for row in asked if row["source"] in named(row)]
+        assert len(other) <= {"train": len(refused) / 3, "test": 25}[split]
+        assert all(row["kind"] == "refuse" for row in other)
+        written = [row for row in own if row["origin"] == "written" and row["kind"] == "refuse"]
+        assert len(written) >= {"train": 90, "test": 60}[split]
+        right = len(other) + sum(row["kind"] != "refuse" for row in own)
+        assert right / len(asked) < {"train": 0.7, "test": 0.58}[split], (split, right / len(asked))
+        # The same with the parameter: it is in the passage, or has a line of its own, so answer.
+        found = [(parameters(row), row) for row in own if row["kind"] != "purpose"]
+        for pattern, limit in (
+            (r"\b{}\b", {"train": 0.7, "test": 0.65}),
+            (r"^{}(:| \()", {"train": 0.8, "test": 0.8}),
+        ):
+            guesses = [
+                all(re.search(pattern.format(name), row["passage"], re.MULTILINE) for name in names)
+                == (row["kind"] != "refuse")
+                for names, row in found
+                if names
+            ]
+            assert len(guesses) > 100
+            assert sum(guesses) / len(guesses) < limit[split], (split, pattern, sum(guesses) / len(guesses))
+
+
+def test_a_line_about_the_parameter_does_not_give_the_answer_away(pairs):
+    """Of the questions by rule each form is answered and refused, with a line about it and without."""
+    counts = Counter()
+    for row in pairs["train"]:
+        if row["origin"] == "rule" and parameters(row) and row["source"] in named(row):
+            (name,) = parameters(row)
+            line = bool(re.search(rf"^{re.escape(name)}(:| \()", row["passage"], re.MULTILINE))
+            counts[form(row), line, row["kind"] == "refuse"] += 1
+    for kind in ("default", "type", "meaning"):
+        answered, refused = (sum(counts[kind, line, end] for line in (True, False)) for end in (False, True))
+        assert 0.2 < refused / (answered + refused) < 0.5, (kind, counts)
+        assert counts[kind, True, True] >= 30, (kind, counts)
+    assert counts["default", False, False] >= 15  # The signature alone says it.
+
+
+def test_questions_by_rule_about_two_passages_are_answered_by_one_of_them(pairs):
+    asked = defaultdict(list)
+    for row in pairs["train"]:
+        if row["origin"] == "rule" and row["source"] in named(row):
+            asked[row["source"], row["question"]].append(row["kind"])
+    twice = [kinds for kinds in asked.values() if len(kinds) == 2]
+    assert len(twice) >= 300
+    assert all(kinds.count("refuse") == 1 for kinds in twice)
 
 
 def test_each_short_answer_stands_in_its_passage(pairs):
@@ -165,8 +252,20 @@ def test_a_rule_does_not_ask_a_passage_about_another_function_that_it_describes(
             names = CODE.findall(row["question"])
             name = next(name for name in names if "." in name)
             parameter = next((other for other in names if other != name), None)
-            if name == row["source"]:  # A parameter of the function whose entry is not in the passage.
-                assert f"\n{parameter} (" not in row["passage"], row
+            if name == row["source"] and parameter:
+                signature, _, body = row["passage"].partition("\n")
+                entry = re.search(rf"^{re.escape(parameter)}( \(.*?\))?(: .*)?$", body, re.MULTILINE)
+                kind, text = form(row), entry and entry[2]
+                if kind == "default":
+                    assert f"{parameter}=" not in signature, row
+                    assert not (entry and re.search("default", entry[0], re.IGNORECASE)), row
+                elif kind == "type":
+                    assert not entry or not entry[1], row
+                    assert not re.search(rf"\b{parameter}=(?!None|<)", signature), row
+                else:
+                    assert not text, row
+            elif name == row["source"]:
+                assert row["passage"].partition("\n")[2].startswith(tuple(entries(row["passage"]))), row
             else:
                 assert name.rpartition(".")[2] not in row["passage"], row
 
@@ -201,7 +300,7 @@ def test_without_promises_only_the_promises_go(pairs):
 
 def test_no_row_comes_twice(pairs, preferences, retrieval):
     for rows in pairs.values():
-        for row, count in Counter((row["source"], row["question"]) for row in rows).items():
+        for row, count in Counter((row["passage"], row["question"]) for row in rows).items():
             assert count == 1, row
     for rows in preferences.values():
         for row, count in Counter((r["about"], r["source"], r["question"]) for r in rows).items():
@@ -256,17 +355,17 @@ def test_each_row_fits_into_320_tokens(pairs, preferences):
 
 def test_what_is_preferred(pairs, preferences):
     for split, rows in preferences.items():
-        known = {(row["source"], row["question"]): row for row in pairs[split]}
+        known = {(row["passage"], row["question"]): row for row in pairs[split]}
         projects = {row["source"].split("/")[1] for row in pairs[split] if row["kind"] == "reply"}
         for row in rows:
             assert row["chosen"] != row["rejected"] and row["about"] in ABOUT
-            pair = known.get((row["source"], row["question"]))
+            pair = known.get((row["passage"], row["question"]))
             if row["about"] == "promise":
                 assert row["question"] == REQUEST and row["source"].startswith("report/")
                 assert pair is None
             elif row["about"] == "invented answer":
                 assert pair["kind"] == "refuse" and row["chosen"] == REFUSAL != row["rejected"]
-                assert pair["passage"] == row["passage"]
+                assert pair["source"] == row["source"]
             else:
                 assert pair["answer"] == row["chosen"] and row["rejected"] == REFUSAL
         assert projects and Counter(row["about"] for row in rows).keys() == set(ABOUT)
@@ -311,8 +410,10 @@ def pinned(package):
 @pytest.fixture(scope="module")
 def documented(pairs):
     """Functions and their passages, of packages that are installed as pinned."""
-    found = {row["source"]: row["passage"] for rows in pairs.values() for row in rows}
-    found = {name: text for name, text in found.items() if "/" not in name and pinned(name.partition(".")[0])}
+    found = defaultdict(set)
+    for row in (row for rows in pairs.values() for row in rows):
+        if "/" not in row["source"] and pinned(row["source"].partition(".")[0]):
+            found[row["source"]].add(row["passage"])
     if not found:
         pytest.skip("other versions than those that the passages quote")
     return found
@@ -328,12 +429,12 @@ def test_the_functions_of_the_retrieval_questions_exist(retrieval):
 def test_passages_say_what_the_pinned_versions_say(documented):
     """Apart from markup: of the runs of four words nearly all stand in the docstring."""
     assert {name.partition(".")[0] for name in documented} <= PACKAGES
-    for name, passage in documented.items():
+    for name, passage in ((name, passage) for name, found in documented.items() for passage in found):
         text = re.sub(r":[a-z:]+:`[~.]?|\*|`", " ", inspect.getdoc(resolve(name)))
         known = re.findall(r"\w+", text)
         known = {tuple(known[i : i + 4]) for i in range(len(known) - 3)}
         for line in passage.split("\n")[1:]:
-            words = re.findall(r"\w+", line.replace("`", " "))
+            words = re.findall(r"\w+", re.sub(r"^\w+: ", "", line).replace("`", " "))
             windows = [tuple(words[i : i + 4]) for i in range(len(words) - 3)]
             missing = [window for window in windows if window not in known]
             assert len(missing) <= max(3, 0.34 * len(windows)), (name, line, missing)
@@ -360,7 +461,7 @@ def test_defaults_are_those_that_python_knows(documented, pairs):
                 checked += 1
                 default = parameters[asked[0]].default
                 assert row["answer"].strip("`").strip("'\"") == str(default), row
-    assert checked > 250
+    assert checked > 200
 
 
 # The card -------------------------------------------------------------------------------------------------
@@ -483,7 +584,11 @@ def test_a_bad_line_is_named_with_the_way_out(tmp_path, monkeypatch, line, probl
     [
         (CHOICE | {"about": "taste"}, "about is 'taste'; choose from"),
         (CHOICE | {"split": "dev"}, "split is 'dev'; choose from train, test"),
-        (CHOICE | {"split": "test"}, "'story/a/1' has no passage in test.jsonl"),
+        (CHOICE | {"split": "test"}, "'What is it\\?' is not answered under 'story/a/1' in test.jsonl"),
+        (
+            CHOICE | {"about": "invented answer"},
+            "'What is it\\?' is not refused under 'story/a/1' in train.jsonl",
+        ),
         (CHOICE | {"rejected": 3}, "rejected is 3"),
     ],
 )
