@@ -1,15 +1,16 @@
 """The assistant of chapter 16: low-rank updates of Gemma 3 270M base, trained on questions with answers.
 
     python recipes/assistant.py --output build/assistant
-    python recipes/assistant.py --output build/assistant-1 --seed 1 --without-promises
+    python recipes/assistant.py --output build/replies-1 --seed 1 --kinds reply --without-promises
     python recipes/assistant.py --output build/preferring --start build/assistant --preferences dpo
     accelerate launch recipes/assistant.py --output build/assistant
 
 Only the answers are learned (`chapters_src.assistant`), by updates of rank 8 on the projections of
 attention. `--without-promises` removes the sentences of replies that promise something; all
-else stays. With `--preferences dpo` a second stage follows, on pairs of a better and a worse
-answer; its control, `--preferences chosen`, takes as many steps on the better answers alone. `--start`
-begins with updates of an earlier run instead of the first stage.
+else stays. `--kinds reply` trains on the replies alone, and asks for replies alone. With
+`--preferences dpo` a second stage follows, on pairs of a better and a worse answer; its control,
+`--preferences chosen`, takes as many steps on the better answers alone. `--start` begins with updates of
+an earlier run instead of the first stage.
 
 At the end the model answers every question of the test split, greedily, and Merete Falk's message. An
 interrupted run resumes from its last checkpoint, beside the output. It writes the updates in 16 bits, in
@@ -146,8 +147,21 @@ def is_held_back(row: Row) -> bool:
 
 def training_rows(options: argparse.Namespace, sizes: Sizes) -> list[Row]:
     """Load the rows to train on, the same ones for every seed."""
-    rows = data.load(promises=not options.without_promises)["train"].to_list()
+    rows = of_kinds(data.load(promises=not options.without_promises)["train"].to_list(), options.kinds)
     return drawn(rows, chosen(options.rows, sizes.num_rows), seed=0)
+
+
+def of_kinds(rows: Sequence[Row], kinds: Sequence[str] | None) -> list[Row]:
+    """Leave out the rows of other kinds.
+
+    Raises:
+        SystemExit: if there is no row of one of the kinds.
+    """
+    known = sorted({row["kind"] for row in rows})
+    for kind in kinds or ():
+        if kind not in known:
+            raise SystemExit(f"--kinds {kind}: no such kind of row; there are {', '.join(known)}")
+    return [row for row in rows if kinds is None or row["kind"] in kinds]
 
 
 def chosen(option: Any, default: Any) -> Any:
@@ -356,6 +370,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the recipe."""
     parser = parser_for(__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, help="passes over the training rows")
+    parser.add_argument("--kinds", nargs="+", help="kinds of rows to train on and to ask; default: all")
     parser.add_argument("--rows", type=int, help="of the training split, drawn at random; default: all")
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--learning-rate", type=float, default=2e-3)
@@ -407,7 +422,7 @@ def write(
         shipped = merge_low_rank(
             load_low_rank(base_model(folder, sizes), result, model_type=MODEL_TYPE)
         ).eval()
-        rows = drawn(data.load()["test"].to_list(), sizes.num_rows, seed=0)
+        rows = drawn(of_kinds(data.load()["test"].to_list(), options.kinds), sizes.num_rows, seed=0)
         asked = [(row["passage"], row["question"]) for row in rows]
         ask_for_reply = next(
             (r["question"] for r in rows if r["kind"] == "reply"), "Write a reply to this report."

@@ -119,13 +119,21 @@ def test_preferences_are_a_second_stage(tmp_path, kind, capsys):
 
 
 def test_promises_go_where_the_data_leave_them_out():
-    options = SimpleNamespace(rows=None, without_promises=True)
+    options = SimpleNamespace(rows=None, kinds=None, without_promises=True)
     without = recipe.training_rows(options, recipe.Sizes())
     options.without_promises = False
     both = recipe.training_rows(options, recipe.Sizes())
     assert [r["question"] for r in without] == [r["question"] for r in both], "the same rows"
     changed = [a["kind"] for a, b in zip(without, both, strict=True) if a != b]
     assert changed == ["reply"] * 30 and not any(promises(row["answer"]) for row in without)
+
+
+def test_kinds_are_chosen_by_their_names():
+    both = recipe.of_kinds(rows(), ["reply", "story"])
+    assert len(both) == 60 and {row["kind"] for row in both} == {"reply", "story"}
+    assert recipe.of_kinds(rows(), None) == rows()
+    with pytest.raises(SystemExit, match="--kinds replies: no such kind of row; there are parameter, reply"):
+        recipe.of_kinds(rows(), ["replies"])
 
 
 def test_what_is_held_back_depends_on_the_source_alone():
