@@ -38,6 +38,17 @@ def test_examples_are_solved_rows_and_one_of_them_refuses():
     assert benchmark.solved(rows()[0]) == f"{open_end} `0`\n\n"
 
 
+def test_answers_stand_at_the_rows_that_were_asked(tmp_path):
+    options = {"seed": "0", "without_promises": "False", "preferences": "dpo", "kinds": "['reply']"}
+    answers = [{"text": f"Dear {i}.", "ended": True} for i in range(8)]
+    log = {"options": options, "stages": {}, "answers": answers, "merete": {"text": "", "ended": False}}
+    (tmp_path / "run.json").write_text(json.dumps(log))
+    run = benchmark._run(tmp_path, rows())
+    assert run["kinds"] == ["reply"] and run["preferences"] == "dpo" and run["promises"] is True
+    right = [[row["answer"], True] if row["kind"] == "reply" else None for row in rows()]
+    assert run["answers"] == right
+
+
 def test_keys_tell_rows_apart():
     assert len({benchmark.key_of(row) for row in rows()}) == 8 * 3
 
@@ -69,6 +80,8 @@ def test_a_small_run_writes_all_figures_and_goes_on_where_it_was(tmp_path, monke
     )
     monkeypatch.setattr(benchmark, "data", data)
     monkeypatch.setattr(benchmark, "_read", lambda some: ["" for _ in some])
+    passages = {"numpy.sort": "Sort an array."} | {f"numpy.f{i}": f"Number {i}." for i in range(5)}
+    monkeypatch.setattr(benchmark, "documented", lambda: passages)
     original = benchmark.resources.checkpoint
     monkeypatch.setattr(
         benchmark.resources,
@@ -78,7 +91,7 @@ def test_a_small_run_writes_all_figures_and_goes_on_where_it_was(tmp_path, monke
     folder = tmp_path / "run-3"
     save_low_rank(add_low_rank(tiny_gemma.model(), 2, 4), folder, model_type="gemma3_text", base="b")
     log = {
-        "options": {"seed": "3", "without_promises": "True", "preferences": "None"},
+        "options": {"seed": "3", "without_promises": "True", "preferences": "None", "kinds": "None"},
         "stages": {"answers": [{"step": 1, "validation_loss": 2.5}]},
         "answers": [{"text": "a", "ended": True}] * 24,
         "merete": {"text": "Dear Merete", "ended": False},
