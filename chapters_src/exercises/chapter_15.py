@@ -316,8 +316,8 @@ def fair_limiter(make_limiter: object) -> str:
     kept = _kept(asked(LIMIT, SECONDS))
     if kept > 200:
         raise Wrong(
-            f"{GONE} users came once and never again, then one came {LAST:,} times, {2 * SECONDS} seconds from "
-            f"request to request: it remembers {kept:,} things."
+            f"{GONE} users came once and never again, then one came {LAST:,} times, {2 * SECONDS} seconds "
+            f"from request to request: it remembers {kept:,} things."
         )
     return "It passes as many as it may, and forgets who is gone."
 
