@@ -287,6 +287,36 @@ def limiter() -> Planted:
 
         return allowed
 
+    class NeverForgets:
+        def __init__(self, limit, seconds):
+            self.limit, self.seconds, self.passed = limit, seconds, {}
+
+        def __call__(self, user, now):
+            times = [t for t in self.passed.get(user, []) if t > now - self.seconds]
+            self.passed[user] = times if len(times) >= self.limit else [*times, now]
+            return len(times) < self.limit
+
+    def nested(limit, seconds):
+        kept = {"all": {}}
+
+        def allowed(user, now):
+            times = [t for t in kept["all"].get(user, []) if t > now - seconds]
+            kept["all"][user] = times if len(times) >= limit else [*times, now]
+            return len(times) < limit
+
+        return allowed
+
+    class NowAndThen(NeverForgets):
+        """Looks at one user only, and at all of them in every thousandth request."""
+
+        requests = 0
+
+        def __call__(self, user, now):
+            self.requests += 1
+            if self.requests % 1000 == 0:
+                self.passed = {u: times for u, times in self.passed.items() if times[-1] > now - self.seconds}
+            return super().__call__(user, now)
+
     return Planted(
         (solution,),
         {
@@ -299,8 +329,10 @@ def limiter() -> Planted:
             ),
             "true or false": (variant(say=int),),
             "it remembers": (never_forgets,),
+            "users came once": (NeverForgets,),
+            "and never again": (nested,),
             "wanted a function": (3,),
         },
-        also_right=((with_deques,),),
+        also_right=((with_deques,), (NowAndThen,)),
         secrets=("deque", "now - seconds"),
     )

@@ -6,6 +6,8 @@ from importlib import import_module
 
 import pytest
 
+from chapters_src.evaluation import Interval
+
 FORMER = "# Speed\n\nMeasured elsewhere.\n\n## One (chapter 01)\nold One\n\n## Two (chapter 02)\nold Two\n"
 
 
@@ -50,3 +52,10 @@ def test_an_unknown_topic_is_an_error_that_lists_the_topics(run, arguments, caps
     assert captured.out == "" and repr(" ".join(arguments)) in captured.err
     assert captured.err.endswith("Topics: One (chapter 01), Two (chapter 02).\n")
     assert page(run) == FORMER
+
+
+def test_of_work_in_turns_the_ratio_is_what_the_interval_is_about(run):
+    """The ratio of two medians can lie outside of the interval of the median ratio."""
+    ratios = run.Result("new", 1, "old", 3, interval=Interval(2.5, 2.0, 2.9))
+    assert run.line(ratios).endswith("| 2.50 (2.00 to 2.90) |")
+    assert run.line(run.Result("new", 1, "old", 3)).endswith("| 3.00 |")
