@@ -86,7 +86,7 @@ def way_of_the_first_sentence(share: object, *, bodies: Lines, references: Lines
         )
     return (
         f"Another text's line has {floor:.1f}, the first sentence {lead:.1f}, the best one {top:.1f}: even "
-        "that is far from 100, because the author's words do not stand in one sentence."
+        "that is far from 100. It lacks words of the author's line, and has many that the line lacks."
     )
 
 
