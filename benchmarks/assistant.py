@@ -41,7 +41,7 @@ from chapters_src import pretrained, records, resources
 from chapters_src.assistant import REFUSAL, answer, write
 from chapters_src.assistant.functions import documented
 from chapters_src.data import assistant as data
-from recipes.assistant import MODEL_TYPE
+from recipes.assistant import MODEL_TYPE, asked_of
 from recipes.output import write_record
 
 DRAWS, EXAMPLES, REPORTS = 4, 4, 2
@@ -179,8 +179,7 @@ def _run(folder: Path, test: Sequence[Row]) -> dict[str, Any]:
     )
     kinds = kinds and ast.literal_eval(kinds)
     answers: list[Any] = [None] * len(test)
-    asked = [i for i, row in enumerate(test) if kinds is None or row["kind"] in kinds]
-    for i, one in zip(asked, log["answers"], strict=False):
+    for i, one in zip(asked_of(test, kinds, int(chosen["ask_every"])), log["answers"], strict=False):
         answers[i] = [one["text"], one["ended"]]
     return {
         "name": folder.name,

@@ -12,13 +12,14 @@ else stays. `--kinds reply` trains on the replies alone, and asks for replies al
 `--preferences chosen`, takes as many steps on the better answers alone. `--start` begins with updates of
 an earlier run instead of the first stage.
 
-At the end the model answers every question of the test split, greedily, and Merete Falk's message. An
+At the end the model answers every question of the test split, greedily, or with `--ask-every 3` every
+third one and all reports, and Merete Falk's message. An
 interrupted run resumes from its last checkpoint, beside the output. It writes the updates in 16 bits, in
 PEFT's form, with the template, a card, and what Gemma's terms ask for; the folder appears complete or not
 at all. `--smoke` runs everything on a small scale, on the first two layers of Gemma; its numbers mean
 nothing.
 
-`run.json` has the options, the losses on the way, and under "answers" for each row of the test split "text"
+`run.json` has the options, the losses on the way, and under "answers" for each row that was asked "text"
 and "ended"; under "merete" the reply to her message.
 """
 
@@ -162,6 +163,12 @@ def of_kinds(rows: Sequence[Row], kinds: Sequence[str] | None) -> list[Row]:
         if kind not in known:
             raise SystemExit(f"--kinds {kind}: no such kind of row; there are {', '.join(known)}")
     return [row for row in rows if kinds is None or row["kind"] in kinds]
+
+
+def asked_of(rows: Sequence[Row], kinds: Sequence[str] | None, every: int = 1) -> list[int]:
+    """Return the places of the rows that are asked at the end: every so manyth question, and all replies."""
+    known = of_kinds(rows, kinds)
+    return [i for i, row in enumerate(rows) if row in known and (i % every == 0 or row["kind"] == "reply")]
 
 
 def chosen(option: Any, default: Any) -> Any:
@@ -371,6 +378,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = parser_for(__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, help="passes over the training rows")
     parser.add_argument("--kinds", nargs="+", help="kinds of rows to train on and to ask; default: all")
+    parser.add_argument(
+        "--ask-every", type=int, default=1, help="ask every so manyth question of the test split"
+    )
     parser.add_argument("--rows", type=int, help="of the training split, drawn at random; default: all")
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--learning-rate", type=float, default=2e-3)
@@ -422,7 +432,9 @@ def write(
         shipped = merge_low_rank(
             load_low_rank(base_model(folder, sizes), result, model_type=MODEL_TYPE)
         ).eval()
-        rows = drawn(of_kinds(data.load()["test"].to_list(), options.kinds), sizes.num_rows, seed=0)
+        rows = data.load()["test"].to_list()
+        rows = [rows[i] for i in asked_of(rows, options.kinds, options.ask_every)]
+        rows = drawn(rows, sizes.num_rows, seed=0)
         asked = [(row["passage"], row["question"]) for row in rows]
         ask_for_reply = next(
             (r["question"] for r in rows if r["kind"] == "reply"), "Write a reply to this report."

@@ -39,14 +39,20 @@ def test_examples_are_solved_rows_and_one_of_them_refuses():
 
 
 def test_answers_stand_at_the_rows_that_were_asked(tmp_path):
-    options = {"seed": "0", "without_promises": "False", "preferences": "dpo", "kinds": "['reply']"}
-    answers = [{"text": f"Dear {i}.", "ended": True} for i in range(8)]
-    log = {"options": options, "stages": {}, "answers": answers, "merete": {"text": "", "ended": False}}
-    (tmp_path / "run.json").write_text(json.dumps(log))
-    run = benchmark._run(tmp_path, rows())
-    assert run["kinds"] == ["reply"] and run["preferences"] == "dpo" and run["promises"] is True
-    right = [[row["answer"], True] if row["kind"] == "reply" else None for row in rows()]
-    assert run["answers"] == right
+    options = {"seed": "0", "without_promises": "False", "preferences": "dpo"}
+    log = {"stages": {}, "merete": {"text": "", "ended": False}}
+    for kinds, every, is_asked in (
+        ("['reply']", 1, lambda i, row: row["kind"] == "reply"),
+        ("None", 3, lambda i, row: row["kind"] == "reply" or i % 3 == 0),
+    ):
+        asked = [row for i, row in enumerate(rows()) if is_asked(i, row)]
+        log["answers"] = [{"text": row["answer"], "ended": True} for row in asked]
+        log["options"] = options | {"kinds": kinds, "ask_every": str(every)}
+        (tmp_path / "run.json").write_text(json.dumps(log))
+        run = benchmark._run(tmp_path, rows())
+        right = [[row["answer"], True] if row in asked else None for row in rows()]
+        assert run["answers"] == right
+    assert run["kinds"] is None and run["preferences"] == "dpo" and run["promises"] is True
 
 
 def test_keys_tell_rows_apart():
@@ -91,7 +97,13 @@ def test_a_small_run_writes_all_figures_and_goes_on_where_it_was(tmp_path, monke
     folder = tmp_path / "run-3"
     save_low_rank(add_low_rank(tiny_gemma.model(), 2, 4), folder, model_type="gemma3_text", base="b")
     log = {
-        "options": {"seed": "3", "without_promises": "True", "preferences": "None", "kinds": "None"},
+        "options": {
+            "seed": "3",
+            "without_promises": "True",
+            "preferences": "None",
+            "kinds": "None",
+            "ask_every": "1",
+        },
         "stages": {"answers": [{"step": 1, "validation_loss": 2.5}]},
         "answers": [{"text": "a", "ended": True}] * 24,
         "merete": {"text": "Dear Merete", "ended": False},
