@@ -167,8 +167,9 @@ def of_kinds(rows: Sequence[Row], kinds: Sequence[str] | None) -> list[Row]:
 
 def asked_of(rows: Sequence[Row], kinds: Sequence[str] | None, every: int = 1) -> list[int]:
     """Return the places of the rows that are asked at the end: every so manyth question, and all replies."""
-    known = of_kinds(rows, kinds)
-    return [i for i, row in enumerate(rows) if row in known and (i % every == 0 or row["kind"] == "reply")]
+    of_kind = {row["kind"] for row in of_kinds(rows, kinds)}
+    asked = [i for i, row in enumerate(rows) if i % every == 0 or row["kind"] == "reply"]
+    return [i for i in asked if rows[i]["kind"] in of_kind]
 
 
 def chosen(option: Any, default: Any) -> Any:
