@@ -58,6 +58,11 @@ _EMOTION_FILES = (
 )
 _WEIGHTS_FOLDER = Path(__file__).parent / "weights"
 _SHIPPED_SHA256 = {  # What `recipes/` has trained, each with its card.
+    "assistant": {
+        "adapter_config.json": "9afc78727193636a46bc3764b41930ab957d6362c209a155ee353a32ac971528",
+        "adapter_model.safetensors": "1538b881bd01951799b86dbf05d57cded945d1ba4844b22d1bc709219e844ebf",
+        "chat_template.jinja": "5b726afb330b52c9b90586c3dc7ece9ca7bc2ff63cd76167bb21711f5d9647c0",
+    },
     "language-model": {
         "config.json": "6bf3b50f5e210942b8dd881b8d01e24e1ef2ecd906aff08de014b47edd0d48b7",
         "model.safetensors": "2dc36d42a2560b69e33bcd9b3319a6ee9de16f52e1a5e48e920fa233156150f2",
@@ -618,6 +623,7 @@ _GEMMA = HubFiles(
         "tokenizer_config.json",
     ),
 )
+_GEMMA_INSTRUCTED = _GEMMA._replace(repository="unsloth/gemma-3-270m-it")
 _EMOTION = HubFiles(
     "dair-ai/emotion",
     "dataset",
@@ -658,7 +664,9 @@ CHECKPOINTS = {
     "summarizer": Source(functools.partial(_shipped, "summarizer"), _BART),
     "recurrent-translator": Source(functools.partial(_shipped, "recurrent-translator"), None),
     "translator": Source(functools.partial(_shipped, "translator"), _OPUS_MT),
+    "assistant": Source(functools.partial(_shipped, "assistant"), None),
     "gemma": Source(_gemma, _GEMMA),
+    "gemma-instructed": Source(functools.partial(_not_embedded, "gemma-instructed"), _GEMMA_INSTRUCTED),
     "gpt2-xl": Source(functools.partial(_not_embedded, "gpt2-xl"), _GPT2_XL),
     "t5": Source(functools.partial(_not_embedded, "t5"), _T5),
     "pegasus": Source(functools.partial(_not_embedded, "pegasus"), _PEGASUS),

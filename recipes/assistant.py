@@ -20,7 +20,8 @@ at all. `--smoke` runs everything on a small scale, on the first two layers of G
 nothing.
 
 `run.json` has the options, the losses on the way, and under "answers" for each row that was asked "text"
-and "ended"; under "merete" the reply to her message.
+and "ended"; under "merete" the reply to her message, and under "on the way" the replies to it when the
+losses were looked at.
 """
 
 import argparse
@@ -94,7 +95,7 @@ class Sizes:
     """What differs between the shipped run and a smoke run."""
 
     num_rows: int | None = None  # Of each split, drawn at random; None: all.
-    num_epochs: int = 2
+    num_epochs: int = 3
     tokens_per_step: int = 1024  # Of one step, with padding, on all processes together.
     preferences_per_step: int = 4
     preference_epochs: int = 2
@@ -207,7 +208,7 @@ def on_answers(
 ) -> History:
     """Train on answers, and watch the loss of each kind on sources that are held back."""
     watched = [row for row in rows if is_held_back(row)]
-    kinds = sorted({row["kind"] for row in watched})
+    kinds, most = sorted({row["kind"] for row in watched}), sizes.most_tokens
     pairs = {kind: texts.pairs([row for row in watched if row["kind"] == kind]) for kind in kinds}
 
     def evaluate(module: AnswerLoss) -> dict[str, float]:
@@ -216,12 +217,37 @@ def on_answers(
             scores, lengths = score_answers(module.model, of_kind, texts.tokenizer.pad_token_id)
             losses[f"loss of {kind}"] = float(-scores.sum() / lengths.sum())
             total, tokens = total - float(scores.sum()), tokens + int(lengths.sum())
-        return {"validation_loss": total / max(tokens, 1)} | losses
+        loss = total / max(tokens, 1)
+        (letter,) = answer(module.model, texts.tokenizer, [(MERETE, data.REQUEST)], max_new_tokens=most)
+        keep_letter(options, loss, letter)
+        return {"validation_loss": loss} | losses
 
     learned = texts.pairs([row for row in rows if not is_held_back(row)])
     batches = texts.batches(learned, tokens_per_process(sizes.tokens_per_step))
     steps = max_steps or num_epochs * math.ceil(len(batches) / batches_per_step())
     return fit(options, AnswerLoss(model), batches, phase, steps, learning_rate, evaluate=evaluate)
+
+
+def letters_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Read the replies to Merete on the way, also of an interrupted beginning, by held-out loss."""
+    path = checkpoints_of(options) / "letters.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def keep_letter(options: argparse.Namespace, loss: float, letter: Written) -> None:
+    """Add a reply to Merete to those on the way."""
+    if PartialState().is_main_process:
+        content = json.dumps(letters_of(options) | {repr(loss): letter._asdict()}, ensure_ascii=False)
+        path = checkpoints_of(options) / "letters.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written = path.with_suffix(".partial")
+        written.write_text(content, encoding="utf-8")
+        os.replace(written, path)
+
+
+def checkpoints_of(options: argparse.Namespace) -> Path:
+    """Return the folder of the checkpoints, beside the output."""
+    return options.output.with_name(f"{options.output.name}-checkpoints")
 
 
 def on_preferences(
@@ -265,7 +291,7 @@ def fit(
         evaluate_every=watched if "evaluate" in more else 0,
         checkpoint_every=max(1, math.ceil(steps / 20)),
     )
-    folder = options.output.with_name(f"{options.output.name}-checkpoints") / phase
+    folder = checkpoints_of(options) / phase
     return train(
         module, batches, lambda model, batch: model(**batch), settings, checkpoint_folder=folder, **more
     )
@@ -384,7 +410,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--rows", type=int, help="of the training split, drawn at random; default: all")
     parser.add_argument("--rank", type=int, default=8)
-    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--without-promises", action="store_true", help="remove promises from the replies")
     parser.add_argument("--start", type=Path, help="folder of earlier updates, instead of the first stage")
     parser.add_argument("--preferences", choices=("dpo", "chosen"), help="a second stage")
@@ -458,10 +484,15 @@ def write(
         order = np.random.default_rng(0).permutation(len(rows))[:6]
         examples = [(rows[i], written[i]) for i in order]
         content = card(listed(facts, smoke=options.smoke), table_of(rows, written), examples, merete.text)
+        letters = letters_of(options)
         log = log_of(options, list(histories.values())[-1], {}) | {
             "stages": {name: history.evaluations for name, history in histories.items()},
             "answers": [one._asdict() for one in written],
             "merete": merete._asdict(),
+            "on the way": [
+                {"step": one["step"], **letters.get(repr(one["validation_loss"]), {})}
+                for one in (histories["answers"].evaluations if "answers" in histories else [])
+            ],
         }
         (result / "README.md").write_text(content, encoding="utf-8")
         (result / "NOTICE").write_text(NOTICE, encoding="utf-8")

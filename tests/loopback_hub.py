@@ -155,7 +155,7 @@ WRITERS = (  # Encoder-decoders, from the kind that Transformers has to the repo
     ("t5", "models/google-t5/t5-small"),
     ("pegasus", "models/saumyasinha0510/Pegasus_CNN_DailyMail"),
 )
-GEMMA = "models/unsloth/gemma-3-270m"
+GEMMAS = ("models/unsloth/gemma-3-270m", "models/unsloth/gemma-3-270m-it")
 TRANSLATOR = "models/Helsinki-NLP/opus-mt-en-de"
 HEADS = (  # On encoders: the class that Transformers has for it, its labels, and the repository.
     (
@@ -355,8 +355,11 @@ def make_language_model(folder: Path) -> Path:
     return folder
 
 
-def make_gemma(folder: Path) -> Path:
-    """Write a Gemma 3 with random weights in bfloat16, narrow, whose tokenizer has learned from this file."""
+def make_gemma(folder: Path, *, attention_of_270m: bool = False) -> Path:
+    """Write a Gemma 3 with random weights in bfloat16, narrow, whose tokenizer has learned from this file.
+
+    With `attention_of_270m` its attention is that of Gemma 3 270M, so that low-rank updates fit.
+    """
     import torch
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import Gemma3ForCausalLM, Gemma3TextConfig
@@ -371,6 +374,8 @@ def make_gemma(folder: Path) -> Path:
     tokenizer.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", 2)])
     sizes = {"hidden_size": 24, "intermediate_size": 48, "num_hidden_layers": 6, "head_dim": 8}
     sizes |= {"num_attention_heads": 2, "num_key_value_heads": 1, "sliding_window": 16}
+    if attention_of_270m:
+        sizes |= {"hidden_size": 640, "num_hidden_layers": 18, "head_dim": 256, "num_attention_heads": 4}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         config = Gemma3TextConfig(vocab_size=tokenizer.get_vocab_size(), **sizes, query_pre_attn_scalar=8)

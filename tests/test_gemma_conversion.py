@@ -462,7 +462,7 @@ def test_damaged_weights_are_converted_again(damage, packages, converted, cache)
 def test_the_full_form_is_loaded_in_the_same_way(tmp_path, monkeypatch):
     full = resources.CHECKPOINTS["gemma"].full
     assert full.repository == "unsloth/gemma-3-270m" and set(full.files) == FILES
-    with LoopbackHub({loopback_hub.GEMMA: loopback_hub.make_gemma(tmp_path / "gemma")}) as hub:
+    with LoopbackHub({loopback_hub.GEMMAS[0]: loopback_hub.make_gemma(tmp_path / "gemma")}) as hub:
         loopback_hub.use(hub, tmp_path / "home", monkeypatch)
         model, tokenizer = library_loads(resources.checkpoint("gemma"))
     assert model.dtype == torch.bfloat16 and model.config.model_type == "gemma3_text"

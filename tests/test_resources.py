@@ -86,7 +86,7 @@ def test_the_full_names():
 @pytest.mark.parametrize(
     ("locate", "name"),
     [
-        *((resources.checkpoint, name) for name in ("gpt2-xl", "t5", "pegasus")),
+        *((resources.checkpoint, name) for name in ("gemma-instructed", "gpt2-xl", "t5", "pegasus")),
         *((resources.data_set, name) for name in ("multi30k", "news", "dialogues", "glove", "alice-and-oz")),
     ],
 )

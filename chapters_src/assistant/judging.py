@@ -90,7 +90,7 @@ def holds(answer: str, reference: str) -> bool:
 
 def addressee(reply: str) -> str:
     """Return whom a reply greets: "Dear Merete Falk, ..." greets Merete Falk; empty if nobody."""
-    found = re.match(r"\s*(?:Dear|Hello|Hi) ([^,.!\n]+)[,.!\n]", reply)
+    found = re.match(r"\s*(?:Dear|Hello|Hi) ((?:(?:[A-Z]|Dr|Mr|Mrs|Ms|Prof|Rev)\. )*[^,.!\n]+)[,.!\n]", reply)
     return found.group(1).strip() if found else ""
 
 

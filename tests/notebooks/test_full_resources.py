@@ -53,7 +53,8 @@ def run(tmp_path_factory) -> Run:
     for number, (model_class, labels, repository) in enumerate(loopback_hub.HEADS):
         place = folder / f"head-{number}"
         repositories[repository] = loopback_hub.make_head(place, model_class, labels, tokenizer)
-    repositories[loopback_hub.GEMMA] = loopback_hub.make_gemma(folder / "gemma")
+    gemma = loopback_hub.make_gemma(folder / "gemma", attention_of_270m=True)
+    repositories |= dict.fromkeys(loopback_hub.GEMMAS, gemma)
     repositories[loopback_hub.TRANSLATOR] = loopback_hub.make_translator(folder / "translator")
     repositories[loopback_hub.MULTI30K] = loopback_hub.make_pairs(folder / "pairs")
     repositories |= loopback_hub.make_texts(folder / "texts")

@@ -68,6 +68,9 @@ def test_a_smoke_run_goes_from_rows_to_card(tmp_path, capsys):
     assert (result / "chat_template.jinja").read_text() == TEMPLATE
     log = json.loads((result / "run.json").read_text(encoding="utf-8"))
     assert len(log["answers"]) == 9 and {*log["merete"]} == {"text", "ended"}
+    looks = log["stages"]["answers"]
+    assert [one["step"] for one in log["on the way"]] == [one["step"] for one in looks] != []
+    assert all({*one} == {"step", "text", "ended"} for one in log["on the way"])
     model = recipe.base_model(str(tiny_gemma.folder()), recipe.SMOKE)
     load_low_rank(model, result, model_type="gemma3_text")
     assert any(tensor.abs().max() > 0 for name, tensor in weights(result).items() if "lora_B" in name)
@@ -102,6 +105,8 @@ def test_an_interrupted_run_ends_with_the_same_weights(tmp_path, monkeypatch):
     recipe.main(["--output", str(cut), *options])
     expected, found = weights(whole), weights(cut)
     assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
+    logs = [json.loads((one / "run.json").read_text(encoding="utf-8")) for one in (whole, cut)]
+    assert logs[0]["on the way"] == logs[1]["on the way"] and "text" in logs[1]["on the way"][0]
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def test_examples_are_solved_rows_and_one_of_them_refuses():
 
 def test_answers_stand_at_the_rows_that_were_asked(tmp_path):
     options = {"seed": "0", "without_promises": "False", "preferences": "dpo"}
-    log = {"stages": {}, "merete": {"text": "", "ended": False}}
+    log = {"stages": {}, "merete": {"text": "", "ended": False}, "on the way": []}
     for kinds, every, is_asked in (
         ("['reply']", 1, lambda i, row: row["kind"] == "reply"),
         ("None", 3, lambda i, row: row["kind"] == "reply" or i % 3 == 0),
@@ -53,6 +53,29 @@ def test_answers_stand_at_the_rows_that_were_asked(tmp_path):
         right = [[row["answer"], True] if row in asked else None for row in rows()]
         assert run["answers"] == right
     assert run["kinds"] is None and run["preferences"] == "dpo" and run["promises"] is True
+
+
+def test_the_judge_reads_both_orders_of_the_replies_that_were_drawn(monkeypatch):
+    monkeypatch.setattr(benchmark, "prefers_a", lambda gemma, tokenizer, report, a, b: len(a) - len(b))
+    run = {"answers": [["ours!" if row["kind"] == "reply" else "?", True] for row in rows()]}
+    asked = [["their reply", True] if i == 5 else None for i in range(len(rows()))]
+    drawn = [{"draw": 1, "answers": asked}, {"draw": 2, "answers": [None] * len(rows())}]
+    judged = benchmark._judged(None, None, rows(), run, drawn)
+    assert judged == [{"row": 5, "draw": 1, "ours": -6, "theirs": 6, "same": 0}]
+
+
+@pytest.mark.slow
+def test_a_preference_for_a_letter_is_a_difference_of_log_probabilities():
+    tokenizer = benchmark.AutoTokenizer.from_pretrained(tiny_gemma.folder())
+    model = tiny_gemma.model().eval()
+    prompt = "Report: r\n\nReply A: one\n\nReply B: two\n\nThe better reply is reply"
+    ids = tokenizer([prompt + " A", prompt + " B"], return_tensors="pt").input_ids
+    with torch.no_grad():
+        last = model(ids, None)[:, -2].log_softmax(dim=-1)
+    expected = last[0, ids[0, -1]] - last[1, ids[1, -1]]
+    assert ids[0, -1] != ids[1, -1]
+    found = benchmark.prefers_a(model, tokenizer, "r", "one", "two")
+    assert found == pytest.approx(expected.item(), abs=1e-4)
 
 
 def test_keys_tell_rows_apart():
@@ -82,6 +105,11 @@ def test_a_small_run_writes_all_figures_and_goes_on_where_it_was(tmp_path, monke
             "load_retrieval": lambda: Dataset.from_list(
                 [{"question": "How do I sort?", "functions": ["numpy.sort"]}] * 2
             ),
+            "load_preferences": lambda: DatasetDict(
+                test=Dataset.from_list(
+                    [{"passage": "p", "question": "q", "chosen": "yes", "rejected": "no"}] * 4
+                )
+            ),
         },
     )
     monkeypatch.setattr(benchmark, "data", data)
@@ -107,12 +135,16 @@ def test_a_small_run_writes_all_figures_and_goes_on_where_it_was(tmp_path, monke
         "stages": {"answers": [{"step": 1, "validation_loss": 2.5}]},
         "answers": [{"text": "a", "ended": True}] * 24,
         "merete": {"text": "Dear Merete", "ended": False},
+        "on the way": [],
     }
     (folder / "run.json").write_text(json.dumps(log))
     options = ["--output", str(tmp_path / "parts"), "--runs", str(folder), "--smoke"]
     benchmark.main(options)
     figures = json.loads((tmp_path / "parts" / "record.json").read_text())["figures"]
-    assert set(figures) == {"rows", "runs", "few_shot", "reader", "retrieval", "injected"}
+    assert set(figures) == {
+        *("rows", "runs", "few_shot", "reader", "retrieval", "injected", "margins", "judge")
+    }
+    assert [len(pair) for pair in figures["margins"]["run-3"]] == [2, 2]
     [run] = figures["runs"]
     assert run["seed"] == 3 and run["promises"] is False and run["preferences"] is None
     assert run["losses"] == [2.5] and len(run["answers"]) == 2 and run["merete"] == ["Dear Merete", False]
