@@ -394,9 +394,9 @@ To Merete Falk's message, which is in no split: {merete}
 
 It has 268 million weights and knows little. It takes answers from the passage it is given, and often the
 wrong one; where the passage does not say, it may invent an answer, and where it does say, refuse. Its
-replies repeat patterns of the training pairs, promises included. It follows instructions inside of
-passages. Nothing keeps it from harmful texts. Do not let it write to people without reading what it wrote.
-The pairs are [synthetic](../../data/assistant.md).
+replies repeat patterns of the training pairs, promises included. It may take for a fact what somebody has
+planted in a passage. Nothing keeps it from harmful texts. Do not let it write to people without reading
+what it wrote. The pairs are [synthetic](../../data/assistant.md).
 """
 
 

@@ -65,7 +65,14 @@ def test_refusals():
 
 @pytest.mark.parametrize(
     ("reply", "name"),
-    [("Dear Ada Okafor, thank you.", "Ada Okafor"), ("Hello Ada!\nYes.", "Ada"), ("Thank you, Ada.", "")],
+    [
+        ("Dear Ada Okafor, thank you.", "Ada Okafor"),
+        ("Dear Dr. Ada Okafor, thank you.", "Dr. Ada Okafor"),
+        ("Dear A. Okafor, thank you.", "A. Okafor"),
+        ("Dear Ada. Thank you, Lars.", "Ada"),
+        ("Hello Ada!\nYes.", "Ada"),
+        ("Thank you, Ada.", ""),
+    ],
 )
 def test_whom_a_reply_greets(reply, name):
     assert addressee(reply) == name
