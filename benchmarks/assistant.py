@@ -14,6 +14,7 @@ benchmark goes on where it was. The figures of the record are
   to it during the first stage: "step", "text", "ended");
 - "few_shot": for each draw of examples "draw" and "answers" (as above, for every third row): what Gemma base
   writes after four solved questions, or after two reports with their replies, up to a line break;
+- "zero_shot": what it writes to the same questions in the same form without examples;
 - "reader": what the answer finder of chapter 01 takes from the sentence closest to the question, empty where
   the row is a reply;
 - "retrieval": for each question "question", "functions" (good answers), "ranked" (the five functions whose
@@ -30,7 +31,6 @@ benchmark goes on where it was. The figures of the record are
 `--smoke` takes two rows of each; its record stays in the output.
 """
 
-import argparse
 import ast
 import hashlib
 import json
@@ -43,12 +43,12 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from benchmarks.questions import Reader
-from chapters_src import pretrained, records, resources
+from chapters_src import pretrained, resources
 from chapters_src.assistant import REFUSAL, answer, encode_pair, score_answers, write
 from chapters_src.assistant.functions import documented
 from chapters_src.data import assistant as data
 from recipes.assistant import MODEL_TYPE, asked_of
-from recipes.output import write_record
+from recipes.output import kept, options_of_runs, parser_of_runs, write_record
 
 DRAWS, EXAMPLES, REPORTS = 4, 4, 2
 FEW_SHOT_EVERY = 3  # A row takes the base model four seconds.
@@ -90,13 +90,17 @@ def examples(rows: Sequence[Row], draw: int, *, replies: bool) -> str:
     return "".join(map(solved, drawn))
 
 
-def few_shot(gemma: Any, tokenizer: Any, train: Sequence[Row], test: Sequence[Row], draw: int) -> list[Any]:
-    """Let the base model answer every third row after examples."""
-    shown = {replies: examples(train, draw, replies=replies) for replies in (False, True)}
+def few_shot(
+    gemma: Any, tokenizer: Any, train: Sequence[Row], test: Sequence[Row], draw: int | None
+) -> list[Any]:
+    """Let the base model answer every third row after examples, or the questions without any (draw: None)."""
+    shown = {
+        replies: "" if draw is None else examples(train, draw, replies=replies) for replies in (False, True)
+    }
     prompts = [shown[row["kind"] == "reply"] + solved(row, answered=False) for row in test]
     ids = tokenizer(prompts).input_ids
     found: list[Any] = [None] * len(test)
-    for replies, most in ((False, 40), (True, 96)):
+    for replies, most in ((False, 40), (True, 96))[: 1 if draw is None else 2]:
         asked = range(0, len(test), FEW_SHOT_EVERY)
         places = [i for i in asked if (test[i]["kind"] == "reply") == replies]
         texts = write(gemma, tokenizer, [ids[i] for i in places], max_new_tokens=most, stop_strings=["\n"])
@@ -136,23 +140,16 @@ class Functions:
 
 def main(arguments: list[str] | None = None) -> None:
     """Ask all, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--output", type=Path, required=True, help="folder of the parts; may exist")
+    parser = parser_of_runs(__doc__.partition("\n")[0], "assistant")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders; the first one ships")
-    parser.add_argument("--record", type=Path, default=records.FOLDER / "assistant.json")
-    parser.add_argument("--smoke", action="store_true", help="two rows of each")
-    options = parser.parse_args(arguments)
+    options = options_of_runs(parser, arguments)
     torch.set_num_threads(1)
-    options.output.mkdir(parents=True, exist_ok=True)
     most = 2 if options.smoke else None
     splits = {name: rows.to_list() for name, rows in data.load().items()}
     test = splits["test"][:most]
 
-    def kept(name: str, make: Callable[[], Any]) -> Any:
-        path = options.output / f"{name}.json"
-        if not path.is_file():
-            path.write_text(json.dumps(make(), ensure_ascii=False), encoding="utf-8")
-        return json.loads(path.read_text(encoding="utf-8"))
+    def part(name: str, make: Callable[[], Any]) -> Any:
+        return kept(options.output / f"{name}.json", make)
 
     folder = resources.checkpoint("gemma")
     tokenizer, gemma = AutoTokenizer.from_pretrained(folder), pretrained.load(folder).eval()
@@ -162,29 +159,29 @@ def main(arguments: list[str] | None = None) -> None:
         "few_shot": [
             {
                 "draw": draw,
-                "answers": kept(
+                "answers": part(
                     f"few-shot-{draw}",
                     lambda draw=draw: few_shot(gemma, tokenizer, splits["train"], test, draw),
                 ),
             }
             for draw in range(1 if options.smoke else DRAWS)
         ],
-        "reader": kept("reader", lambda: _read(test)),
+        "zero_shot": part("zero-shot", lambda: few_shot(gemma, tokenizer, splits["train"], test, None)),
+        "reader": part("reader", lambda: _read(test)),
     }
-    figures["judge"] = kept(
+    figures["judge"] = part(
         "judge", lambda: _judged(gemma, tokenizer, test, figures["runs"][0], figures["few_shot"])
     )
     whole = [path for path, run in zip(options.runs, figures["runs"], strict=True) if run["kinds"] is None]
     figures["margins"] = {
-        path.name: kept(f"margins-{path.name}", lambda path=path: _margins(folder, path, tokenizer, most))
+        path.name: part(f"margins-{path.name}", lambda path=path: _margins(folder, path, tokenizer, most))
         for path in whole
     }
     assistant = merged(folder, options.runs[0])
-    figures["retrieval"] = kept("retrieval", lambda: _retrieved(assistant, tokenizer, most))
-    figures["injected"] = kept("injected", lambda: _injected(assistant, tokenizer, test, most))
-    record = options.output / "record.json" if options.smoke else options.record
+    figures["retrieval"] = part("retrieval", lambda: _retrieved(assistant, tokenizer, most))
+    figures["injected"] = part("injected", lambda: _injected(assistant, tokenizer, test, most))
     what = "Answers of the assistant of chapter 16 and of its rivals to the questions of the test split."
-    write_record(record, what, "benchmarks/assistant.py", figures)
+    write_record(options.record, what, "benchmarks/assistant.py", figures)
 
 
 def _run(folder: Path, test: Sequence[Row]) -> dict[str, Any]:

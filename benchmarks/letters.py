@@ -91,7 +91,7 @@ def measure(num_words: int, seed: int) -> dict[str, float]:
 
 
 def _draw(num_words: int, seed: int) -> list[list[str]]:
-    paragraphs = docstrings.load()
+    paragraphs = docstrings.paragraphs()
     random.Random(seed).shuffle(paragraphs)
     texts = []
     for paragraph in paragraphs:

@@ -43,7 +43,7 @@ def paragraphs(package: str, number_of_bytes: int) -> list[str]:
         ValueError: The package has less text.
     """
     taken, size = [], 0
-    for paragraph in docstrings.load(packages=(package,)):
+    for paragraph in docstrings.paragraphs(packages=(package,)):
         taken.append(paragraph.text)
         size += len(paragraph.text.encode("utf-8"))
         if size >= number_of_bytes:

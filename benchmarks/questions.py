@@ -32,8 +32,8 @@ from transformers import AutoModel, AutoModelForQuestionAnswering, AutoTokenizer
 from chapters_src import pretrained, records, resources
 from chapters_src.data import emotions, question_answers
 from chapters_src.data.question_answers import Question
+from chapters_src.decoding import start_decoding
 from chapters_src.tokenization.sentences import split_sentences
-from chapters_src.transformer import start_decoding
 from recipes.output import write_record
 
 BATCH, LONGEST = 8, 16  # Prompts of equal length at once; tokens of an answer.
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--questions", type=int, default=100, help="how many are drawn")
     options = parser.parse_args(arguments)
     torch.set_grad_enabled(False)
-    data = question_answers.load()
+    data = question_answers.questions()
     asked = random.Random(0).sample(data["test"], options.questions)
     reader, gemma = Reader(), Gemma()
     sentences = [reader.closest_sentence(one.question, one.context) for one in asked]

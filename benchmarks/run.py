@@ -32,6 +32,7 @@ from benchmarks import (  # noqa: E402
     transformer,
 )
 from benchmarks.measure import Result  # noqa: E402
+from chapters_src.files import write_text  # noqa: E402
 
 TOPICS = {
     "Tokenization (chapter 03)": tokenization.results,
@@ -63,9 +64,7 @@ def main(arguments: Sequence[str]) -> int:
         section(title, results()) if title in chosen else former(title) for title, results in TOPICS.items()
     ]
     page = "\n".join(["# Speed", "", introduction(), *sections])
-    temporary = FOLDER / "results.md.tmp"
-    temporary.write_text(page, encoding="utf-8")
-    os.replace(temporary, FOLDER / "results.md")
+    write_text(FOLDER / "results.md", page)
     print(page)
     return 0
 

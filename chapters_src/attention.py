@@ -25,18 +25,10 @@ Mask = Tensor | Literal["causal"] | None
 
 
 def causal_mask(num_queries: int, num_keys: int | None = None, device: torch.device | None = None) -> Tensor:
-    """Let each token attend to itself and to the tokens before it.
+    """Let each token attend to itself and to the tokens before it: boolean, (T, S).
 
     Vaswani et al., Attention Is All You Need (2017), section 3.2.3, https://arxiv.org/abs/1706.03762. If
-    there are more keys than queries, as with a cache, the queries are the last tokens.
-
-    Args:
-        num_queries: T.
-        num_keys: S; defaults to T.
-        device: where to create the mask.
-
-    Returns:
-        Boolean, (T, S).
+    there are more keys than queries, as with a cache, the queries are the last tokens. S defaults to T.
 
     Raises:
         ValueError: there are no queries, or fewer keys than queries.
@@ -52,13 +44,9 @@ def causal_mask(num_queries: int, num_keys: int | None = None, device: torch.dev
 
 
 def padding_mask(attention_mask: Tensor) -> Tensor:
-    """Hide padding from all queries.
+    """Hide padding from all queries and heads: boolean, (B, 1, 1, S).
 
-    Args:
-        attention_mask: 1 or True for a token, 0 or False for padding, (B, S), as tokenizers return it.
-
-    Returns:
-        Boolean, (B, 1, 1, S): the same for all heads and queries.
+    `attention_mask` is 1 or True for a token, 0 or False for padding, (B, S), as tokenizers return it.
 
     Raises:
         ValueError: `attention_mask` has another number of dimensions, or a floating-point type.
@@ -72,13 +60,10 @@ def padding_mask(attention_mask: Tensor) -> Tensor:
 
 
 def document_mask(documents: Tensor) -> Tensor:
-    """Let each token attend to its own document only, where several documents are packed into one sequence.
+    """Let each token attend to its own document only, where several are packed into one sequence.
 
-    Args:
-        documents: which document each token belongs to, as integers, (B, T).
-
-    Returns:
-        Boolean, (B, 1, T, T): the same for all heads. For a decoder, combine it with `causal_mask`.
+    `documents` has the number of each token's document, (B, T). The mask is boolean, (B, 1, T, T); a decoder
+    combines it with `causal_mask`.
 
     Raises:
         ValueError: `documents` has another number of dimensions, or is not of integers.
@@ -94,20 +79,11 @@ def document_mask(documents: Tensor) -> Tensor:
 def sliding_window_mask(
     num_queries: int, num_keys: int, window: int, device: torch.device | None = None
 ) -> Tensor:
-    """Hide the tokens that are `window` or more places before a query.
+    """Hide the tokens that are `window` or more places before a query: boolean, (T, S).
 
     Beltagy et al., Longformer (2020), section 3.1, https://arxiv.org/abs/2004.05150. Later tokens are not
     hidden: combine it with `causal_mask`, and a query attends to itself and to the `window` - 1 tokens before
     it. If there are more keys than queries, as with a cache, the queries are the last tokens.
-
-    Args:
-        num_queries: T.
-        num_keys: S.
-        window: number of tokens, the query's own included.
-        device: where to create the mask.
-
-    Returns:
-        Boolean, (T, S).
 
     Raises:
         ValueError: there are no queries, fewer keys than queries, or no token in the window.
@@ -122,15 +98,10 @@ def sliding_window_mask(
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Mask) -> Tensor:
-    """Compute softmax(Q Kᵀ / √d_k): equation 1 of Vaswani et al. (2017), without V.
+    """Compute softmax(Q Kᵀ / √d_k), equation 1 of Vaswani et al. (2017) without V: (..., T, S).
 
-    Args:
-        query: (..., T, D), mostly (B, H, T, D).
-        key: (..., S, D).
-        mask: None, "causal" (if S = T), or boolean, as described at the top of this module.
-
-    Returns:
-        (..., T, S). Each row sums to 1, except that a query that may attend to nothing gets all zeros.
+    `query` is (..., T, D), mostly (B, H, T, D), and `key` (..., S, D). Each row sums to 1, except that a
+    query that may attend to nothing gets all zeros.
 
     Raises:
         ValueError: the shapes do not match, or the mask is not valid for them.
@@ -148,21 +119,13 @@ def attention_weights(query: Tensor, key: Tensor, mask: Mask) -> Tensor:
 
 
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask: Mask) -> Tensor:
-    """Compute softmax(Q Kᵀ / √d_k) V: equation 1 of Vaswani et al. (2017).
+    """Compute softmax(Q Kᵀ / √d_k) V, equation 1 of Vaswani et al. (2017): (..., T, width of a value).
 
-    It keeps all T x S weights in memory, unlike PyTorch's function of this name, which the modules call.
-
-    Args:
-        query: (..., T, D), mostly (B, H, T, D).
-        key: (..., S, D).
-        value: (..., S, any width).
-        mask: as for `attention_weights`.
-
-    Returns:
-        (..., T, width of the values). A query that may attend to nothing gets zeros.
+    It keeps all T x S weights in memory, unlike PyTorch's function of this name, which the modules call. A
+    query that may attend to nothing gets zeros.
 
     Raises:
-        ValueError: the shapes do not match, or the mask is not valid for them.
+        ValueError: as for `attention_weights`, or keys and values differ in number.
     """
     if key.shape[:-1] != value.shape[:-1]:
         raise ValueError(f"key {tuple(key.shape)} and value {tuple(value.shape)}: each key needs one value")
@@ -172,16 +135,11 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask
 def rotary_angles(positions: Tensor, head_dim: int, base: float = 10_000.0) -> tuple[Tensor, Tensor]:
     """Return the cosines and sines of the angles by which rotary positions rotate queries and keys.
 
-    Su et al., RoFormer (2021), equation 34, https://arxiv.org/abs/2104.09864. All layers share them, so a
-    model computes them once per forward pass.
+    Su et al., RoFormer (2021), equation 34, https://arxiv.org/abs/2104.09864: pair i is rotated by
+    base^(-2i/D) radians per position. All layers share them, so a model computes them once per forward pass.
 
-    Args:
-        positions: integers, (B, T), or (1, T) for all sequences.
-        head_dim: D, even.
-        base: pair i is rotated by base^(-2i/D) radians per position.
-
-    Returns:
-        Cosines and sines, each (B or 1, 1, T, D), in float32, because half precision rounds distances.
+    `positions` are integers, (B, T), or (1, T) for all sequences. Cosines and sines are (B or 1, 1, T, D), in
+    float32, because half precision rounds distances.
 
     Raises:
         ValueError: `head_dim` is odd or less than 2.
@@ -199,14 +157,8 @@ def apply_rotary(heads: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:
     """Rotate each vector by its position, so that dot products depend on the distance of two positions.
 
     Number i is paired with number i + D/2, as in Llama (the paper pairs neighbors): (x, y) becomes
-    (x cos - y sin, y cos + x sin).
-
-    Args:
-        heads: queries or keys, (B, H, T, D).
-        angles: the result of `rotary_angles` for their positions.
-
-    Returns:
-        (B, H, T, D), with unchanged lengths.
+    (x cos - y sin, y cos + x sin). `heads` are queries or keys, (B, H, T, D), and `angles` those of
+    `rotary_angles`.
 
     Raises:
         ValueError: the angles are for other tokens or another width.
@@ -223,18 +175,11 @@ def apply_rotary(heads: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:
 
 
 class KeyValueCache:
-    """The keys and values that one attention module has computed, in memory allocated in advance.
+    """The keys and values that one layer has computed, in memory allocated in advance.
 
-    With a sliding window, tokens that no later query can reach are discarded, so the memory does not grow
-    beyond the window and `2 * SPARE` tokens.
-
-    Args:
-        batch_size: B.
-        num_heads: G, heads of keys and values.
-        capacity: the largest number of tokens it can read.
-        head_dim: D.
-        like: a tensor with the data type and device to use.
-        window: number of tokens that a query attends to, itself included; None: all tokens.
+    It can read `capacity` tokens. With a sliding `window` (how many tokens a query attends to, itself
+    included), tokens that no later query can reach are discarded, so it does not grow beyond the window and
+    `2 * SPARE` tokens. `num_heads` is G; `like` has the data type and device to use.
     """
 
     SPARE = 64  # Tokens before the window that are kept at least, so that as many can be cropped.
@@ -249,6 +194,7 @@ class KeyValueCache:
         window: int | None = None,
     ) -> None:
         self.capacity, self.window = capacity, window
+        self.memory: tuple[Tensor, Tensor] | None = None  # Keys and values that cross-attention has made.
         places = capacity if window is None else min(capacity, window - 1 + 2 * self.SPARE)
         self._key = like.new_zeros(batch_size, num_heads, places, head_dim)
         self._value = torch.zeros_like(self._key)
@@ -256,11 +202,7 @@ class KeyValueCache:
         self._discarded = 0  # How many of them it no longer holds: the first ones.
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Append new tokens, without copying the earlier ones (with a window: seldom).
-
-        Args:
-            key: of the new tokens, (B, G, T, D).
-            value: of the new tokens, (B, G, T, D).
+        """Append keys and values of new tokens, (B, G, T, D). Earlier ones are copied with a window, seldom.
 
         Returns:
             The keys and the values of all tokens so far, each (B, G, S, D): views into the cache. With a
@@ -300,11 +242,7 @@ class KeyValueCache:
         return reached[0], reached[1]
 
     def select(self, rows: Tensor) -> None:
-        """Keep these sequences of the batch, in this order. Beam search repeats some of them.
-
-        Args:
-            rows: indices into the batch, of any number.
-        """
+        """Keep these sequences of the batch, by index, in this order. Beam search repeats some of them."""
         held = self.length - self._discarded
         for name in ("_key", "_value"):
             tensor = getattr(self, name)
@@ -313,6 +251,9 @@ class KeyValueCache:
                 tensor = tensor.new_zeros(len(rows), *tensor.shape[1:])
                 setattr(self, name, tensor)
             tensor[:, :, :held] = filled
+        if self.memory is not None:
+            key, value = self.memory
+            self.memory = key.index_select(0, rows), value.index_select(0, rows)
 
     def can_crop(self, length: int) -> bool:
         """Return whether it still holds what the tokens after the first `length` attend to."""
@@ -397,7 +338,7 @@ class MultiHeadAttention(_Attention):
         num_heads: H, a divisor of d_model unless `head_dim` is given.
         num_key_value_heads: G, a divisor of H; defaults to H.
         head_dim: D; defaults to d_model / H.
-        bias: whether the projections have biases.
+        bias: of the projections.
         dropout: probability of dropping an attention weight in training.
         query_key_norm: makes the norm of each query and of each key, called with D, so that a score cannot
             grow with their lengths: Henry et al. (2020), https://arxiv.org/abs/2010.04245. None: no norms.
@@ -433,17 +374,11 @@ class MultiHeadAttention(_Attention):
         angles: tuple[Tensor, Tensor] | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
-        """Compute what each token takes from the tokens it may attend to.
+        """Compute what each token takes from those it may attend to: (B, T, d_model) -> (B, T, d_model).
 
-        Args:
-            hidden_states: (B, T, d_model).
-            mask: None, "causal" (if S = T), or boolean, broadcast to (B, H, T, S).
-            angles: for rotary positions, those of the T tokens.
-            cache: the keys and values are appended to it, and S is the number of tokens that it returns.
-                Without a cache, S = T.
-
-        Returns:
-            (B, T, d_model).
+        A tensor as mask broadcasts to (B, H, T, S). S is T, or with a cache, to which keys and values are
+        appended, the number of tokens that it returns. `angles` are those of the T tokens, for rotary
+        positions.
 
         Raises:
             ValueError: the shapes do not match, or the mask is not valid for them.
@@ -466,9 +401,8 @@ class MultiHeadAttention(_Attention):
 class CrossAttention(_Attention):
     """Multi-head attention from one sequence to another, the memory: section 3.2.3 of Vaswani et al. (2017).
 
-    One projection computes the queries, another the keys and values (rows of the keys first).
-
-    Args, and what is raised: as for `MultiHeadAttention`, without `query_key_norm`.
+    One projection computes the queries, another the keys and values (rows of the keys first). What is passed
+    and raised is the same as for `MultiHeadAttention`.
     """
 
     def __init__(
@@ -488,24 +422,27 @@ class CrossAttention(_Attention):
         self.output = nn.Linear(width, self.d_model, bias=bias)
 
     def forward(
-        self, hidden_states: Tensor, memory: Tensor | tuple[Tensor, Tensor], memory_mask: Tensor | None
+        self,
+        hidden_states: Tensor,
+        memory: Tensor,
+        memory_mask: Tensor | None,
+        *,
+        cache: KeyValueCache | None = None,
     ) -> Tensor:
-        """Compute what each token takes from the memory.
+        """Compute what each token takes from the memory: (B, T, d_model), (B, S, d_model) -> (B, T, d_model).
 
-        Args:
-            hidden_states: the tokens that attend, (B, T, d_model).
-            memory: (B, S, d_model), or its keys and values from `keys_and_values`.
-            memory_mask: boolean, broadcast to (B, H, T, S); None for no mask.
-
-        Returns:
-            (B, T, d_model).
+        `memory_mask` is boolean and broadcasts to (B, H, T, S); None: no mask. The first call with a cache
+        leaves the keys and values of the memory in it, and later ones use these.
 
         Raises:
             ValueError: the shapes do not match, or the mask is not valid for them.
         """
         self._check_states("hidden_states", hidden_states)
         query = self._split(self.query(hidden_states))  # (B, H, T, D)
-        key, value = memory if isinstance(memory, tuple) else self.keys_and_values(memory)
+        kept = None if cache is None else cache.memory
+        key, value = self._keys_and_values(memory) if kept is None else kept
+        if cache is not None:
+            cache.memory = key, value
         if isinstance(memory_mask, str):
             raise ValueError(f"memory_mask={memory_mask!r}: pass a boolean tensor, or None for no mask")
         if key.size(0) not in (1, query.size(0)):
@@ -514,20 +451,9 @@ class CrossAttention(_Attention):
             )
         return self._attend(query, key, value, memory_mask)
 
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the keys and values of a memory, to use them in several calls.
-
-        Args:
-            memory: (B, S, d_model).
-
-        Returns:
-            Keys and values, each (B, G, S, D).
-
-        Raises:
-            ValueError: `memory` has another shape.
-        """
+    def _keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         self._check_states("memory", memory)
-        key, value = self._split(self.key_value(memory)).chunk(2, dim=1)
+        key, value = self._split(self.key_value(memory)).chunk(2, dim=1)  # (B, G, S, D) each
         return key, value
 
 
@@ -537,11 +463,9 @@ def recorded(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
 
     PyTorch's fused kernels do not return them, so they are computed again. The outputs stay the same.
 
-    Args:
-        model: contains at least one `MultiHeadAttention` or `CrossAttention`.
-
     Yields:
-        For each such module, by its name in the model, one tensor (B, H, T, S) per call.
+        For each `MultiHeadAttention` and `CrossAttention`, by its name in the model, one tensor (B, H, T, S)
+        per call.
 
     Raises:
         ValueError: the model contains no such module.

@@ -65,11 +65,12 @@ from chapters_src.assistant import (
 )
 from chapters_src.data import assistant as data
 from chapters_src.evaluation import bootstrap_interval
+from chapters_src.files import atomic_write, write_text
 from chapters_src.pretrained import add_low_rank, load, load_low_rank, merge_low_rank, save_low_rank
 from chapters_src.training import History, Settings, TokenBudgetSampler, batches_per_step, train
 from chapters_src.transformer import LanguageModel
 from recipes.machine import precision, rows_per_process, tokens_per_process, versions
-from recipes.output import gathered, listed, log_of, options_from, parser_for, time_taken, whole_folder
+from recipes.output import gathered, listed, log_of, options_from, parser_for, time_taken
 
 BASE, MODEL_TYPE = "google/gemma-3-270m", "gemma3_text"
 TERMS = Path(__file__).with_name("gemma_terms.md")
@@ -98,12 +99,11 @@ class Sizes:
     num_epochs: int = 3
     tokens_per_step: int = 1024  # Of one step, with padding, on all processes together.
     preferences_per_step: int = 4
-    preference_epochs: int = 2
     num_layers: int | None = None  # Of Gemma, from the first; None: all.
     most_tokens: int = 96  # Of an answer.
 
 
-SMOKE = Sizes(24, 1, 512, preference_epochs=1, num_layers=2, most_tokens=3)
+SMOKE = Sizes(24, 1, 512, num_layers=2, most_tokens=3)
 
 Row = dict[str, str]
 
@@ -238,11 +238,7 @@ def keep_letter(options: argparse.Namespace, loss: float, letter: Written) -> No
     """Add a reply to Merete to those on the way."""
     if PartialState().is_main_process:
         content = json.dumps(letters_of(options) | {repr(loss): letter._asdict()}, ensure_ascii=False)
-        path = checkpoints_of(options) / "letters.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        written = path.with_suffix(".partial")
-        written.write_text(content, encoding="utf-8")
-        os.replace(written, path)
+        write_text(checkpoints_of(options) / "letters.json", content)
 
 
 def checkpoints_of(options: argparse.Namespace) -> Path:
@@ -262,7 +258,7 @@ def on_preferences(
         items, batch_size=per_step, shuffle=True, collate_fn=collate
     )
     batches = loader(items, texts.collate_preferences)
-    steps = sizes.preference_epochs * math.ceil(len(batches) / batches_per_step())
+    steps = math.ceil(len(batches) / batches_per_step())
     rate = options.preference_rate
     if options.preferences == "chosen":
         return fit(options, AnswerLoss(model), loader(pairs[0], texts.collate), "chosen", steps, rate)
@@ -408,7 +404,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--ask-every", type=int, default=1, help="ask every so manyth question of the test split"
     )
-    parser.add_argument("--rows", type=int, help="of the training split, drawn at random; default: all")
+    parser.add_argument(
+        "--rows", type=int, help="of the training split and of the preferences, drawn at random; default: all"
+    )
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--without-promises", action="store_true", help="remove promises from the replies")
@@ -435,7 +433,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             learning_rate=options.learning_rate,
         )
     if options.preferences:
-        rows = drawn(data.load_preferences()["train"].to_list(), sizes.num_rows, seed=0)
+        rows = drawn(data.load_preferences()["train"].to_list(), chosen(options.rows, sizes.num_rows), seed=0)
         histories[options.preferences] = on_preferences(options, sizes, model, texts, rows)
     seconds = time.monotonic() - begin
     full = gathered(model, lambda: new_model(options, sizes, folder))
@@ -454,7 +452,7 @@ def write(
     seconds: float,
 ) -> None:
     """Save, load and ask the saved updates, and write the card; then move the folder to its place."""
-    with whole_folder(options.output) as result:
+    with atomic_write(options.output) as result:
         save_low_rank(model, result, model_type=MODEL_TYPE, base=BASE)
         shipped = merge_low_rank(
             load_low_rank(base_model(folder, sizes), result, model_type=MODEL_TYPE)

@@ -12,9 +12,9 @@ def paragraphs(packages: Sequence[str], kinds: Sequence[str]) -> dict[str, list[
     Only prose is held out, whatever kinds are trained on, so that runs on different kinds can be compared.
     Held-out text that shares a run of words with training text of any kind is left out.
     """
-    prose = {paragraph.text for paragraph in docstrings.load(packages)}
-    wanted = prose | {paragraph.text for paragraph in docstrings.load(packages, kinds)}
-    splits = docstrings.split(docstrings.load(packages, docstrings.KINDS))
+    prose = {paragraph.text for paragraph in docstrings.paragraphs(packages)}
+    wanted = prose | {paragraph.text for paragraph in docstrings.paragraphs(packages, kinds)}
+    splits = docstrings.split(docstrings.paragraphs(packages, docstrings.KINDS))
     return {
         split: [p for p in found if p.text in (wanted if split == "train" else prose)]
         for split, found in splits.items()

@@ -79,7 +79,7 @@ from chapters_src.data import docstrings
 from chapters_src.ngrams import NGramModel
 from chapters_src.tokenization.sentences import split_sentences
 from chapters_src.training import IGNORED, Settings, TokenBudgetSampler, train
-from recipes.output import write_record
+from recipes.output import kept, write_record
 
 LONGEST_SENTENCE, LONGEST_WORD = 60, 20  # The rest of a longer one is cut off.
 START, END = "<s>", "</s>"  # The edges of a sentence, each a character of its own.
@@ -193,7 +193,7 @@ def read(sizes: Sizes) -> tuple[dict[str, list[Sentence]], list[list[str]]]:
     Held-out sentences are of paragraphs that share no run of 13 words with training text.
     """
     found: dict[str, list[Sentence]] = {"train": [], "validation": [], "test": []}
-    paragraphs = docstrings.load(sizes.packages)
+    paragraphs = docstrings.paragraphs(sizes.packages)
     seen = {run for p in paragraphs if split_of(p.module) == "train" for run in docstrings.runs(p.text)}
     texts = []
     for paragraph in paragraphs:
@@ -789,15 +789,6 @@ def unknown(similarities: Mapping[str, Similarity], start: int | None, data: Dat
 
 
 # The run --------------------------------------------------------------------------------------------------
-
-
-def kept(path: Path, make: Callable[[], dict]) -> dict:
-    """Return what the file holds, after making it if it is not there."""
-    if not path.is_file():
-        written = path.with_suffix(".new")
-        written.write_text(json.dumps(make()), encoding="utf-8")
-        written.replace(path)
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def of_rivals(

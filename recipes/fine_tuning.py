@@ -77,6 +77,7 @@ from transformers.utils import logging
 
 from chapters_src import evaluation, features, records, resources
 from chapters_src.data import emotions
+from chapters_src.files import write_text
 from recipes.output import write_record
 
 KINDS = ("fine-tuned", "random", "LoRA")
@@ -408,9 +409,7 @@ def fine_tune(run: Run, data: Data, sizes: Sizes, output: Path) -> dict[str, Any
         file.with_suffix(".npz"),
         **{split: values.numpy() for split, values in logits.items()},
     )
-    partial_file = file.with_suffix(".partial")
-    partial_file.write_text(json.dumps(found), encoding="utf-8")
-    partial_file.replace(file)
+    write_text(file, json.dumps(found))
     print(json.dumps(found), flush=True)
     return found
 

@@ -25,11 +25,10 @@ the record are
 `--smoke` asks for two documents in two ways; its record stays in the output.
 """
 
-import argparse
 import hashlib
-import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -39,11 +38,11 @@ import torch
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from chapters_src import pretrained, records, resources
+from chapters_src import pretrained, resources
 from chapters_src.data import summaries
 from chapters_src.data.summaries import Pair
 from chapters_src.decoding import Stop, greedy
-from recipes.output import write_record
+from recipes.output import kept, options_of_runs, parser_of_runs, write_record
 
 EVERY = 5  # Documents of the test split, of which one is read.
 MOST_WORDS = 120  # Of a document.
@@ -126,13 +125,9 @@ def written(model: nn.Module, tokenizer: PreTrainedTokenizerBase, prompts: Seque
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Ask in all ways, and write the record."""
-    parser = argparse.ArgumentParser(description="Let Gemma summarize documents of chapter 14.")
-    parser.add_argument("--output", type=Path, required=True, help="folder of the lines; may exist")
-    parser.add_argument("--record", type=Path, default=records.FOLDER / "gemma_summaries.json")
-    parser.add_argument("--smoke", action="store_true", help="two documents in two ways")
-    options = parser.parse_args(arguments)
-    options.output.mkdir(parents=True, exist_ok=True)
-    splits = summaries.load().splits
+    parser = parser_of_runs("Let Gemma summarize documents of chapter 14.", "gemma_summaries")
+    options = options_of_runs(parser, arguments)
+    splits = summaries.pairs().splits
     documents = splits["test"][::EVERY][: 2 if options.smoke else None]
     prompts = ways([plain(pair.body) for pair in documents], splits["train"])
     folder = resources.checkpoint("gemma")
@@ -140,10 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines = {}
     for way in list(prompts)[: 2 if options.smoke else None]:
         path = options.output / f"{way.replace(' ', '-').replace(';', '')}.json"
-        if not path.is_file():
-            found = written(model, tokenizer, prompts[way])
-            path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
-        lines[way] = json.loads(path.read_text(encoding="utf-8"))
+        lines[way] = kept(path, partial(written, model, tokenizer, prompts[way]))
         print(way, *lines[way][:2], sep=" | ", flush=True)
     figures = {
         "documents": [key_of(pair) for pair in documents],
@@ -151,9 +143,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "messages": MESSAGES,
         "lines": lines,
     }
-    record = options.output / "record.json" if options.smoke else options.record
     what = "Lines that Gemma 3 270M wrote below documents of the test split, asked in several ways."
-    write_record(record, what, "recipes/gemma_summaries.py", figures)
+    write_record(options.record, what, "recipes/gemma_summaries.py", figures)
 
 
 if __name__ == "__main__":

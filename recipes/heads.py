@@ -54,6 +54,7 @@ from chapters_src.data.question_answers import Question
 from chapters_src.evaluation import bootstrap_interval, classification_scores
 from chapters_src.evaluation.answers import answer_scores
 from chapters_src.evaluation.spans import span_scores
+from chapters_src.files import atomic_write
 from chapters_src.tokenization.sentences import split_sentences
 from chapters_src.training import (
     IGNORED,
@@ -64,8 +65,9 @@ from chapters_src.training import (
     pad,
     train,
 )
+from recipes import parameter_questions
 from recipes.machine import precision, tokens_per_process, versions
-from recipes.output import gathered, listed, log_of, options_from, parser_for, time_taken, whole_folder
+from recipes.output import gathered, listed, log_of, options_from, parser_for, time_taken
 
 ENCODER = "sentence-transformers/all-MiniLM-L6-v2"  # On the Hub: the base model of the adapters.
 RANK = 4  # Of the updates; the same as in the masked-language model, from which they may start.
@@ -75,7 +77,7 @@ DROPPED = 0.35  # Share of the words dropped from a question that is made from a
 PUNCTUATION = ',;:.!?()"'
 COPIES = 1  # Copies of each training sentence with other names in it.
 STARTS = ("masked-language-model", "encoder")
-UPDATES = Path(resources.__file__).parent / "weights"  # Trained by other recipes.
+UPDATES = resources.embedded.WEIGHTS_FOLDER  # Trained by other recipes.
 
 
 class Row(NamedTuple):
@@ -226,7 +228,7 @@ CoNLL-2003. How well it finds names of any group of people was not measured."""
 
     def load(self, smoke: bool) -> dict[str, list]:
         """Load sentences, and add copies of training sentences with other training names."""
-        data = {split: found[:24] if smoke else found for split, found in entities.load().items()}
+        data = {split: found[:24] if smoke else found for split, found in entities.sentences().items()}
         data["train"] = [*data["train"], *with_other_names(data["train"], COPIES)]
         return data
 
@@ -307,8 +309,8 @@ with those on SQuAD."""
 
     def load(self, smoke: bool) -> dict[str, list]:
         """Load questions, with some that have no answer."""
-        own, none = question_answers.load(), question_answers.load_unanswerable()
-        made = question_answers.load_parameters(("datasets",) if smoke else docstrings.PACKAGES)["train"]
+        own, none = question_answers.questions(), question_answers.unanswerable_questions()
+        made = parameter_questions.questions(("datasets",) if smoke else docstrings.PACKAGES)["train"]
         drawn = [made[i] for i in np.random.default_rng(0).permutation(len(made))]
         data = {split: own[split] + none[split] for split in own}
         data["parameters"] = [q for q in drawn[:400] if fits(self.tokenizer, q)]
@@ -659,7 +661,7 @@ def write(
     encoder: str,
 ) -> None:
     """Save, load and evaluate the saved model, and write card and log; then move the folder."""
-    with whole_folder(options.output) as result:
+    with atomic_write(options.output) as result:
         save(model, task, encoder, result)
         shipped = load(task, encoder, result).get_base_model()
         test = task.data["test"]

@@ -40,22 +40,14 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from chapters_src.data import docstrings
 from chapters_src.evaluation import bits_per_byte, document_log_probabilities
+from chapters_src.files import atomic_write
 from chapters_src.ngrams import NGramModel
 from chapters_src.pretrained import export
 from chapters_src.training import IGNORED, History, PackedDocuments, Settings, train
 from chapters_src.transformer import Config, LanguageModel
 from recipes.corpus import paragraphs
 from recipes.machine import precision, rows_per_process, versions
-from recipes.output import (
-    gathered,
-    harvested,
-    listed,
-    log_of,
-    options_from,
-    parser_for,
-    time_taken,
-    whole_folder,
-)
+from recipes.output import gathered, harvested, listed, log_of, options_from, parser_for, time_taken
 
 END = "<|endoftext|>"  # Before and after each document; id 0.
 NGRAM_ORDER = 4
@@ -256,7 +248,7 @@ def write(
     seconds: float,
 ) -> None:
     """Save in 16 bits, load and evaluate the saved model, and write the card; then move the folder."""
-    with whole_folder(options.output) as result:
+    with atomic_write(options.output) as result:
         still = LanguageModel(replace(model.config, dropout=0.0))  # Llama has no dropout.
         still.load_state_dict(model.state_dict())
         export(still.to(torch.bfloat16), result, bos_token_id=0, eos_token_id=0, pad_token_id=0)

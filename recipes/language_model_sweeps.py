@@ -10,12 +10,12 @@ not repeated.
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from chapters_src.files import write_text
 from recipes import language_model
 
 SMALLEST = {"width": 64, "layers": 2}
@@ -57,10 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 language_model.main([f"--output={folder}", *listed, *smoke])
             run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
             records[sweep].append(settings | run)
-    with tempfile.TemporaryDirectory(prefix=".sweeps-", dir=options.output) as place:  # Whole or not at all.
-        written = Path(place) / "sweeps.json"
-        written.write_text(json.dumps(records), encoding="utf-8")
-        written.replace(options.output / "sweeps.json")
+    write_text(options.output / "sweeps.json", json.dumps(records))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ from transformers.utils import logging
 
 from chapters_src import resources
 from chapters_src.data import docstrings
+from chapters_src.files import atomic_write
 from chapters_src.ngrams import NGramModel
 from chapters_src.training import (
     IGNORED,
@@ -53,16 +54,7 @@ from chapters_src.training import (
 )
 from recipes.corpus import paragraphs
 from recipes.machine import precision, tokens_per_process, versions
-from recipes.output import (
-    gathered,
-    harvested,
-    listed,
-    log_of,
-    options_from,
-    parser_for,
-    time_taken,
-    whole_folder,
-)
+from recipes.output import gathered, harvested, listed, log_of, options_from, parser_for, time_taken
 
 ENCODER = "sentence-transformers/all-MiniLM-L6-v2"  # On the Hub: the base model of the adapter.
 MAX_LENGTH = 128  # Tokens with [CLS] and [SEP]; longer texts are truncated.
@@ -343,7 +335,7 @@ def write(
     folder: str,
 ) -> None:
     """Save, load and evaluate the saved model, and write the card; then move the folder to its place."""
-    with whole_folder(options.output) as result:
+    with atomic_write(options.output) as result:
         save(model, folder, result)
         guesses = guesses_of(AtHidden(load(result, folder)), texts.padding)
         alone = log_frequencies(rows["train"], len(texts.tokenizer))

@@ -1,19 +1,18 @@
-"""What all recipes write: a folder that appears complete or not at all, and the facts of its card."""
+"""What all recipes write: records, the results of their runs, and the facts of a card."""
 
 import argparse
 import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from accelerate import Accelerator, PartialState
 from torch import nn
 
+from chapters_src import records
 from chapters_src.data import docstrings
+from chapters_src.files import write_text
 from chapters_src.training import History, full_state_dict
 from chapters_src.training.launch import is_sharded
 from recipes.machine import hardware, versions
@@ -28,6 +27,23 @@ def parser_for(summary: str) -> argparse.ArgumentParser:
     parser.add_argument("--smoke", action="store_true", help="run everything on a small scale, in seconds")
     parser.add_argument("--seed", type=int, default=0)
     return parser
+
+
+def parser_of_runs(summary: str, record: str) -> argparse.ArgumentParser:
+    """Make a parser with the options that recipes share whose runs are kept one by one, beside a record."""
+    parser = argparse.ArgumentParser(description=summary)
+    parser.add_argument("--output", type=Path, required=True, help="folder of the runs; may exist")
+    parser.add_argument("--record", type=Path, default=records.FOLDER / f"{record}.json")
+    parser.add_argument("--smoke", action="store_true", help="run everything on a small scale, in seconds")
+    return parser
+
+
+def options_of_runs(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the options. A smoke run writes its record to the folder of its runs."""
+    options = parser.parse_args(arguments)
+    if options.smoke:
+        options.record = options.output / "record.json"
+    return options
 
 
 def options_from(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -62,14 +78,16 @@ def gathered(model: Model, make: Callable[[], Model]) -> Model | None:
     return full.eval()
 
 
-@contextmanager
-def whole_folder(output: Path) -> Iterator[Path]:
-    """Yield where to make the folder, and finally move it to its place; after an error nothing is left."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as place:
-        result = Path(place) / "result"
-        yield result
-        os.replace(result, output)
+def kept(path: Path, make: Callable[[], Any]) -> Any:
+    """Make the results of a run, or read what a finished one has left.
+
+    Args:
+        path: of the JSON file, which is whole or not there.
+        make: makes its content.
+    """
+    if not path.is_file():
+        write_text(path, json.dumps(make(), ensure_ascii=False))
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def write_record(path: Path, what: str, script: str, figures: object) -> None:
@@ -88,12 +106,7 @@ def write_record(path: Path, what: str, script: str, figures: object) -> None:
         "hardware": hardware(),
         "figures": figures,
     }
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.stem}-", dir=path.parent) as place:
-        written = Path(place) / path.name
-        written.write_text(text, encoding="utf-8")
-        os.replace(written, path)
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def listed(facts: Mapping[str, str], *, smoke: bool) -> str:

@@ -32,8 +32,6 @@ finished run, and the record is written after each of them. Its figures are
 output.
 """
 
-import argparse
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -49,9 +47,9 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 
-from chapters_src import attention, records
+from chapters_src import attention
 from chapters_src import transformer as package
-from recipes.output import write_record
+from recipes.output import kept, options_of_runs, parser_of_runs, write_record
 
 SEEDS = range(4)
 P = 2  # Pixels a side of a patch.
@@ -419,21 +417,14 @@ def wanted(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make all runs, and write the record."""
-    parser = argparse.ArgumentParser(description="Train the small networks of chapter 10 on digits.")
-    parser.add_argument("--output", type=Path, required=True, help="folder of the runs; may exist")
-    parser.add_argument("--record", type=Path, default=records.FOLDER / "pictures.json")
-    parser.add_argument("--smoke", action="store_true", help="run everything on a small scale, in seconds")
-    options = parser.parse_args(arguments)
+    parser = parser_of_runs("Train the small networks of chapter 10 on digits.", "pictures")
+    options = options_of_runs(parser, arguments)
     options.output.mkdir(parents=True, exist_ok=True)
 
     def row_of(table: str, make: Callable[..., dict], settings: tuple) -> dict[str, Any]:
         named = [setting for setting in settings if not isinstance(setting, Path)]
         path = options.output / f"{table}-{'-'.join(map(str, named))}.json".replace(" ", "_")
-        if not path.is_file():
-            begun = path.with_suffix(".begun")
-            begun.write_text(json.dumps(make(*settings)), encoding="utf-8")
-            begun.replace(path)
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = kept(path, lambda: make(*settings))
         print(table, *named, found.get("right", ""), flush=True)
         return found
 
@@ -441,11 +432,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figures["chosen"] = {network: best(figures["choice"], network) for network in NETWORKS}
     for table, make, settings in wanted(figures["chosen"], options.smoke, options.output):
         figures.setdefault(table, []).append(row_of(table, make, settings))
-        record = options.output / "record.json" if options.smoke else options.record
         what = (
             "Small networks on handwritten digits of new writers: groups of forms, augmentation, few labels."
         )
-        write_record(record, what, "recipes/pictures.py", figures)
+        write_record(options.record, what, "recipes/pictures.py", figures)
 
 
 if __name__ == "__main__":

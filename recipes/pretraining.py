@@ -46,13 +46,13 @@ output.
 """
 
 import argparse
-import json
 import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
-from chapters_src import records, resources
+from chapters_src import resources
 from chapters_src.data.summaries import Pair
 from chapters_src.evaluation import bootstrap_interval, rouge
 from chapters_src.pretrained import load
@@ -74,7 +74,7 @@ from chapters_src.tokenization.sentences import split_sentences
 from chapters_src.training import IGNORED, Settings, TokenBudgetSampler, pad, shift_tokens_right, train
 from chapters_src.transformer import Encoder, EncoderDecoder, Memory
 from recipes import summarization
-from recipes.output import write_record
+from recipes.output import kept, options_of_runs, parser_of_runs, write_record
 from recipes.summarization import LABEL_SMOOTHING, MAX_TARGET, Texts
 
 STARTS = ("random", "language model", "denoising", "gap sentences", "longer")
@@ -471,16 +471,11 @@ def wanted(sizes: Sizes) -> Iterator[tuple[str, int]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make all runs, and write the record after each."""
-    parser = argparse.ArgumentParser(description="Train the summarizer of chapter 14 from several starts.")
-    parser.add_argument("--output", type=Path, required=True, help="folder of the runs; may exist")
-    parser.add_argument("--record", type=Path, default=records.FOLDER / "pretraining.json")
+    parser = parser_of_runs("Train the summarizer of chapter 14 from several starts.", "pretraining")
     parser.add_argument("--pretraining-steps", type=int, default=Sizes.pretraining_steps)
     parser.add_argument("--steps", type=int, default=Sizes.steps, help="on pairs, after the pretraining")
-    parser.add_argument("--smoke", action="store_true", help="run everything on a small scale, in seconds")
-    options = parser.parse_args(arguments)
+    options = options_of_runs(parser, arguments)
     sizes = SMOKE if options.smoke else Sizes(options.pretraining_steps, options.steps)
-    record = options.output / "record.json" if options.smoke else options.record
-    options.output.mkdir(parents=True, exist_ok=True)
     experiment = Experiment(sizes)
     what = (
         "The summarizer of chapter 14 from five starts of its decoder, with equal steps, at four seeds: "
@@ -489,16 +484,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs: list[dict[str, Any]] = []
     for start, seed in wanted(sizes):
         name = f"{start.replace(' ', '_')}-{sizes.pretraining_steps}-{sizes.steps}-{seed}.json"
-        path = options.output / name
-        if not path.is_file():
-            begun = path.with_suffix(".begun")
-            begun.write_text(json.dumps(experiment.of(start, seed)), encoding="utf-8")
-            begun.replace(path)
-        run = json.loads(path.read_text(encoding="utf-8"))
+        run = kept(options.output / name, partial(experiment.of, start, seed))
         shown = ("validation_loss", "test_loss", *KINDS, "unsupported", "seconds")
         print(seed, start, *(f"{name} {run[name]}" for name in shown), flush=True)
         runs.append(run)
-        write_record(record, what, "recipes/pretraining.py", figures_of(experiment, runs))
+        write_record(options.record, what, "recipes/pretraining.py", figures_of(experiment, runs))
 
 
 if __name__ == "__main__":

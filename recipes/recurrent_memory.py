@@ -17,10 +17,9 @@ The output holds one file for each finished run, and the record is written after
 output.
 """
 
-import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from chapters_src import records
 from chapters_src.data import corners
-from recipes.output import write_record
+from recipes.output import kept, options_of_runs, parser_of_runs, write_record
 from recipes.recurrent_translation import AdditiveAttention
 
 NOISE = 0.1  # Of the corners.
@@ -201,23 +199,16 @@ def wanted(smoke: bool) -> Iterator[tuple[str, Callable[..., dict[str, Any]], tu
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make all runs, and write the record."""
-    parser = argparse.ArgumentParser(description="Train the small recurrent networks of chapter 06.")
-    parser.add_argument("--output", type=Path, required=True, help="folder of the runs; may exist")
-    parser.add_argument("--record", type=Path, default=records.FOLDER / "recurrent_memory.json")
-    parser.add_argument("--smoke", action="store_true", help="run everything on a small scale, in seconds")
-    options = parser.parse_args(arguments)
-    options.output.mkdir(parents=True, exist_ok=True)
+    parser = parser_of_runs("Train the small recurrent networks of chapter 06.", "recurrent_memory")
+    options = options_of_runs(parser, arguments)
     figures: dict[str, list] = {"starts": [], "laps": []}
     for table, make, settings in wanted(options.smoke):
         path = options.output / f"{table}-{'-'.join(map(str, settings)).replace(' ', '_')}.json"
-        if not path.is_file():
-            path.write_text(json.dumps(make(*settings)), encoding="utf-8")
-        row = json.loads(path.read_text(encoding="utf-8"))
+        row = kept(path, partial(make, *settings))
         print(row, flush=True)
         figures[table].append(row)
-        record = options.output / "record.json" if options.smoke else options.record
         what = "Small recurrent networks on corners: the first of twenty named, and whole laps repeated."
-        write_record(record, what, "recipes/recurrent_memory.py", figures)
+        write_record(options.record, what, "recipes/recurrent_memory.py", figures)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ card. The figures of the record are
 output.
 """
 
-import argparse
 import json
 import math
 import os
@@ -47,10 +46,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from chapters_src import records
 from chapters_src.data import english_german
+from chapters_src.files import atomic_write, write_text
 from recipes.machine import hardware, versions
-from recipes.output import whole_folder, write_record
+from recipes.output import options_of_runs, parser_of_runs, write_record
 
 Pairs = Sequence[tuple[str, str]]
 Items = Sequence[tuple[list[int], list[int]]]  # The ids of a source and of its target, both with the end.
@@ -323,7 +322,7 @@ class Corpus:
 def corpus_of(sizes: Sizes, file: Path | None = None) -> Corpus:
     """Draw the pairs from the grammar, or read them from a file; the sentences of the page stay out."""
     if file is None:
-        drawn = english_german.load(sizes.num_pairs, num_held_out=sizes.num_held_out)
+        drawn = english_german.pairs(sizes.num_pairs, num_held_out=sizes.num_held_out)
         pairs = {split: [pair[:2] for pair in drawn[split]] for split in ("train", "validation", "longer")}
     else:
         lines = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
@@ -372,7 +371,7 @@ def run_of(kind: str, seed: int, steps: int, corpus: Corpus, sizes: Sizes, folde
     }
     folder.mkdir(parents=True, exist_ok=True)
     save_file(halved(model), path.with_suffix(".safetensors"))
-    path.write_text(json.dumps(found, ensure_ascii=False, indent=1), encoding="utf-8")
+    write_text(path, json.dumps(found, ensure_ascii=False, indent=1))
     print(json.dumps(found, ensure_ascii=False, indent=1), flush=True)
     return found
 
@@ -409,7 +408,7 @@ def alignment(weights: Path, corpus: Corpus, sizes: Sizes) -> dict[str, list]:
 
 def ship(output: Path, corpus: Corpus, sizes: Sizes, run: Mapping[str, Any], weights: Path) -> None:
     """Write the weights of the translator that looks back, its words and its card."""
-    with whole_folder(output) as folder:
+    with atomic_write(output) as folder:
         folder.mkdir()
         config = {
             "width": sizes.width,
@@ -461,22 +460,17 @@ the code of this book.
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train and score the translators, write the weights of one and the record."""
-    parser = argparse.ArgumentParser(description="Train the two recurrent translators of chapter 06.")
-    parser.add_argument("--output", type=Path, required=True, help="folder of the runs; may exist")
-    parser.add_argument("--record", type=Path, default=records.FOLDER / "recurrent_translation.json")
+    parser = parser_of_runs("Train the two recurrent translators of chapter 06.", "recurrent_translation")
     parser.add_argument("--ship", type=Path, help="folder to write the weights to; must not exist yet")
     parser.add_argument("--corpus", type=Path, help="pairs to use instead of the grammar's")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, default=list(SEEDS))
     parser.add_argument("--width", type=int)
     parser.add_argument("--steps", type=int)
-    parser.add_argument("--smoke", action="store_true", help="run everything on a small scale, in seconds")
-    options = parser.parse_args(arguments)
+    options = options_of_runs(parser, arguments)
     sizes = SMOKE if options.smoke else Sizes()
     given = {name: getattr(options, name) for name in ("width", "steps") if getattr(options, name)}
     sizes = Sizes(**{**asdict(sizes), **given})
-    if options.smoke:
-        options.record = options.output / "record.json"
     if options.ship and options.ship.exists():
         parser.error(f"{options.ship} already exists: name another folder, or remove it")
     corpus = corpus_of(sizes, options.corpus)

@@ -42,7 +42,6 @@ out. The figures of the record are
 output.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -63,7 +62,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from chapters_src import records, resources
+from chapters_src import resources
 from chapters_src.data import english_german
 from chapters_src.data.english_german import HELD_OUT_SPLITS, Pair
 from chapters_src.evaluation import bleu, chrf
@@ -73,7 +72,7 @@ from chapters_src.training import IGNORED, Settings, learning_rate_at, pad
 from chapters_src.training.order import steps_of
 from chapters_src.translation import BATCH_SIZE, END, MAX_NEW, PADDING, START, Texts
 from recipes import translation
-from recipes.output import write_record
+from recipes.output import kept, options_of_runs, parser_of_runs, write_record
 
 SEEDS = (0, 1, 2, 3)
 SEED_OF_RATES = 9  # Reported nowhere else.
@@ -300,7 +299,7 @@ def trained(
     model.train()
     done = rows = 0
     position, took, start = 0, 0.0, time.process_time()
-    for [(batch, _)] in steps_of(loader, run.seed, 1, True):
+    for [(batch, _)] in steps_of(loader, settings):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate_at(position, settings.max_steps, settings)
         loss = translation.loss_of(model, batch) / (batch["labels"] != IGNORED).sum()
@@ -368,16 +367,15 @@ def exact(written: Sequence[str], pairs: Sequence[Pair]) -> float:
 
 def once(file: Path, make: Callable[[], tuple[nn.Module, dict[str, Any]]]) -> dict[str, Any]:
     """Make the weights and scores of a run, or read what a finished one has left."""
-    if file.is_file():
-        return json.loads(file.read_text(encoding="utf-8"))
-    model, found = make()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    torch.save(model.state_dict(), file.with_suffix(".pt"))
-    partial_file = file.with_suffix(".partial")
-    partial_file.write_text(json.dumps(found), encoding="utf-8")
-    partial_file.replace(file)
-    print(json.dumps(found), flush=True)
-    return found
+
+    def of_run() -> dict[str, Any]:
+        model, found = make()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        torch.save(model.state_dict(), file.with_suffix(".pt"))
+        print(json.dumps(found), flush=True)
+        return found
+
+    return kept(file, of_run)
 
 
 @dataclass
@@ -439,7 +437,7 @@ class Runs:
 
 def small_runs(output: Path, sizes: Sizes, note: Callable[[dict[str, Any]], None]) -> float:
     """Train the transformer of the page and its rival with all seeds; return the rival's learning rate."""
-    data = english_german.load(sizes.small.num_pairs, num_held_out=sizes.small.num_held_out)
+    data = english_german.pairs(sizes.small.num_pairs, num_held_out=sizes.small.num_held_out)
     texts = Texts.of(data["train"], sizes.small.vocab_size)
     runs = Runs(output, sizes.small, texts, data, sizes.scored, sizes.cure_steps)
     batches = texts.batches(data["train"], sizes.small.tokens_per_batch, shuffle=True)
@@ -465,7 +463,7 @@ def large_runs(
     output: Path, sizes: Sizes, folder: Path, learning_rate: float, note: Callable[[dict[str, Any]], None]
 ) -> None:
     """Score the shipped translator, and a rival that has had as much time."""
-    data = english_german.load(sizes.large.num_pairs, num_held_out=sizes.large.num_held_out)
+    data = english_german.pairs(sizes.large.num_pairs, num_held_out=sizes.large.num_held_out)
     texts = Texts(BytePairTokenizer.load(folder / "tokenizer.json"))
     runs = Runs(output, sizes.large, texts, data, sizes.large_scored)
     log = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -491,16 +489,12 @@ def large_runs(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train and score all, and write the record after each run."""
-    parser = argparse.ArgumentParser(description="Train the translator of chapter 09 and a recurrent rival.")
-    parser.add_argument("--output", type=Path, required=True, help="folder of the runs; may exist")
-    parser.add_argument("--record", type=Path, default=records.FOLDER / "rival_translation.json")
+    summary = "Train the translator of chapter 09 and a recurrent rival."
+    parser = parser_of_runs(summary, "rival_translation")
     parser.add_argument("--translator", type=Path, help="folder of the shipped translator")
     parser.add_argument("--only", choices=["small"], help="leave the large runs out")
-    parser.add_argument("--smoke", action="store_true", help="run everything on a small scale, in seconds")
-    options = parser.parse_args(arguments)
+    options = options_of_runs(parser, arguments)
     sizes = SMOKE if options.smoke else Sizes()
-    if options.smoke:
-        options.record = options.output / "record.json"
     figures: dict[str, Any] = {
         "sizes": {
             "small": asdict(sizes.small) | {"passes": sizes.passes},

@@ -23,7 +23,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -40,6 +39,7 @@ from chapters_src.data import docstrings, summaries
 from chapters_src.data.summaries import Pair
 from chapters_src.decoding import Stop, beam_search
 from chapters_src.evaluation import bootstrap_interval, rouge, rouge_n
+from chapters_src.files import atomic_write
 from chapters_src.pretrained import load, load_on_encoder, on_encoder, save_on_encoder
 from chapters_src.tokenization.sentences import split_sentences
 from chapters_src.training import (
@@ -53,12 +53,12 @@ from chapters_src.training import (
     train,
 )
 from chapters_src.transformer import Config, Encoder, EncoderDecoder, mean_pool
+from chapters_src.translation import LABEL_SMOOTHING, loss_of
 from recipes.machine import precision, tokens_per_process, versions
-from recipes.output import gathered, harvested, listed, options_from, parser_for, time_taken, whole_folder
+from recipes.output import gathered, harvested, listed, options_from, parser_for, time_taken
 
 MAX_SOURCE, MAX_TARGET = 192, 40  # Tokens; longer texts are truncated.
 NUM_BEAMS, BATCH_SIZE = 4, 32  # Of the summaries.
-LABEL_SMOOTHING = 0.1
 HOLES = 0.3  # Share of the tokens masked in pretraining.
 
 
@@ -124,18 +124,6 @@ class Texts:
         return DataLoader(items, batch_sampler=sampler, collate_fn=collate)
 
 
-def loss_of(model: Any, batch: dict[str, Any], smoothing: float = LABEL_SMOOTHING) -> torch.Tensor:
-    """Return the summed loss of a batch's target tokens."""
-    logits = model(batch["source_ids"], batch["source_mask"], batch["inputs"], None)
-    return F.cross_entropy(
-        logits.flatten(0, 1).float(),
-        batch["labels"].flatten(),
-        ignore_index=IGNORED,
-        reduction="sum",
-        label_smoothing=smoothing,
-    )
-
-
 def decoder_config(encoder: Encoder, feed_forward_width: int) -> Config:
     """Return the decoder's configuration: two layers whose queries share two heads of keys and values."""
     return Config(
@@ -190,7 +178,7 @@ def principal_sentence(paragraph: str) -> str:
 
 def pairs_of(sizes: Sizes) -> dict[str, list[Pair]]:
     """Load the pairs of each split; for a smoke run a few, from any split: small packages lack some."""
-    data = summaries.load(sizes.packages).splits
+    data = summaries.pairs(sizes.packages).splits
     if sizes.num_pairs is None:
         return data
     pairs = [pair for of_split in data.values() for pair in of_split]
@@ -207,7 +195,7 @@ def free_paragraphs(packages: Sequence[str], data: dict[str, list[Pair]]) -> lis
     }
     return [
         paragraph.text
-        for paragraph in docstrings.load(packages)
+        for paragraph in docstrings.paragraphs(packages)
         if docstrings.split_of(paragraph.module) == "train"
         and held_out.isdisjoint(docstrings.runs(paragraph.text))
     ]
@@ -404,7 +392,7 @@ def write(
     seconds: float,
 ) -> None:
     """Save, load and score the saved model, and write the card; then move the folder to its place."""
-    with whole_folder(options.output) as result:
+    with atomic_write(options.output) as result:
         save_on_encoder(model, encoder, result)
         shipped = load_on_encoder(result, encoder)
         bodies, references = ([getattr(pair, part) for pair in data["test"]] for part in ("body", "summary"))

@@ -43,7 +43,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -69,6 +68,7 @@ from transformers.utils import logging
 from chapters_src import records, resources
 from chapters_src.data import emotions
 from chapters_src.evaluation import classification_scores
+from chapters_src.files import atomic_write, write_text
 from chapters_src.pretrained.mean_pool_classifier import MeanPoolClassifier, MeanPoolConfig
 from chapters_src.training import Settings, TokenBudgetSampler, pad, train
 from recipes import masked_language_model
@@ -212,10 +212,9 @@ def adapt(data: Mapping[str, Messages], sizes: Sizes, output: Path) -> None:
         "seconds": time.process_time() - begin,
     }
     merged = model.cpu().merge_and_unload()
-    with tempfile.TemporaryDirectory(prefix=".adapted-", dir=output) as place:
-        merged.save_pretrained(Path(place) / "result")
-        (Path(place) / "result" / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
-        os.replace(Path(place) / "result", output / "messages")
+    with atomic_write(output / "messages") as place:
+        merged.save_pretrained(place)
+        (place / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
 
 
 # Runs -----------------------------------------------------------------------------------------------------
@@ -312,10 +311,7 @@ def fine_tune(run: Run, data: Mapping[str, Messages], sizes: Sizes, output: Path
     for split in ("validation", "test") if run.seed == SELECTING else ("test",):
         found[split] = scores_of(data[split].labels, predicted(model, data[split].rows))
     found["seconds"] = time.process_time() - begin
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_suffix(".partial")
-    partial.write_text(json.dumps(found), encoding="utf-8")
-    partial.replace(file)
+    write_text(file, json.dumps(found))
     print(json.dumps(found), flush=True)
     return found
 

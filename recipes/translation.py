@@ -34,12 +34,13 @@ from chapters_src import translation
 from chapters_src.data import english_german
 from chapters_src.data.english_german import HELD_OUT_SPLITS, Pair, word_by_word
 from chapters_src.evaluation import bleu, chrf
+from chapters_src.files import atomic_write
 from chapters_src.pretrained import load, save
 from chapters_src.training import IGNORED, History, Settings, batches_per_step, best_precision, train
 from chapters_src.transformer import EncoderDecoder
 from chapters_src.translation import LABEL_SMOOTHING, NUM_BEAMS, Texts, loss_of, translate
 from recipes.machine import tokens_per_process, versions
-from recipes.output import gathered, listed, log_of, options_from, parser_for, time_taken, whole_folder
+from recipes.output import gathered, listed, log_of, options_from, parser_for, time_taken
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ def write(
     seconds: float,
 ) -> None:
     """Save, load and score the saved model, and write card and log; then move the folder to its place."""
-    with whole_folder(options.output) as result:
+    with atomic_write(options.output) as result:
         save(model.half(), result)
         texts.tokenizer.save(result / "tokenizer.json")
         shipped = load(result)
@@ -227,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--learning-rate", type=float, default=2e-3)
     options = options_from(parser, arguments)
     sizes = SMOKE if options.smoke else Sizes()
-    data = english_german.load(sizes.num_pairs, num_held_out=sizes.num_held_out)
+    data = english_german.pairs(sizes.num_pairs, num_held_out=sizes.num_held_out)
     texts = Texts.of(data["train"], sizes.vocab_size)
     begin = time.monotonic()
     model, history = trained(options, sizes, texts, data)

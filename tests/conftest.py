@@ -1,6 +1,7 @@
 """What tests of several folders share."""
 
 import os
+import re
 import warnings
 from collections.abc import Callable
 from typing import NoReturn
@@ -14,13 +15,27 @@ def in_ci() -> bool:
 
 
 def pytest_collection_modifyitems(items):
-    """Where tests run in several processes, those of a slow module share one, with what they prepare."""
     for item in items:
-        is_slow = any(item.get_closest_marker(name) for name in ("slow", "site", "full"))
         if item.get_closest_marker("cuda") and not _has_card():
             item.add_marker(pytest.mark.skip(reason="needs a graphics card"))
-        if is_slow and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Let slow tests that prepare the same share a process; groups of xdist have no effect in pytest 9.2."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWhatTheyPrepare(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if "not slow" in config.option.markexpr else prepared_for(nodeid)
+
+    return ByWhatTheyPrepare(config, log)
+
+
+def prepared_for(nodeid: str) -> str:
+    """What a slow test prepares something for: its page of the site, which is visited once, or its module."""
+    page = re.search(r"\[(?:file-|http-)?([\w/]+\.html)", nodeid)
+    return page[1] if page else nodeid.partition("::")[0]
 
 
 def _has_card() -> bool:

@@ -1,7 +1,5 @@
 """Attention against a loop over single numbers in float64, against PyTorch's two forms, and by property."""
 
-import copy
-import inspect
 import math
 
 import numpy as np
@@ -11,9 +9,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-from chapters_src import attention
 from chapters_src.attention import (
     CrossAttention,
     KeyValueCache,
@@ -107,16 +103,6 @@ def test_attention_and_its_gradients_are_those_of_pytorch(problem):
         torch.testing.assert_close(mine, other, atol=1e-10, rtol=0)
 
 
-@quick
-@given(problems())
-def test_rows_add_up_to_one_or_are_all_zeros(problem):
-    query, key, _, mask = problem
-    weights = attention_weights(query, key, mask)
-    allowed = torch.ones_like(weights, dtype=torch.bool) if mask is None else mask.expand_as(weights)
-    torch.testing.assert_close(weights.sum(-1), allowed.any(-1).double(), atol=1e-12, rtol=0)
-    assert (weights[~allowed] == 0).all()
-
-
 @pytest.mark.filterwarnings("ignore:Anomaly Detection")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_a_row_without_any_key_gives_zeros_and_finite_gradients_all_the_way(dtype):
@@ -149,10 +135,6 @@ def test_a_token_attends_to_itself_and_to_the_left(num_queries, past):
     assert torch.equal(mask, causal_mask(num_keys)[past:])
 
 
-def test_causal_mask_is_made_on_the_device_asked_for():
-    assert causal_mask(3, device=torch.device("meta")).device.type == "meta"
-
-
 @pytest.mark.parametrize(("queries", "keys"), [(0, 0), (0, 3), (4, 3), (-1, 3)])
 def test_causal_mask_refuses_what_has_no_meaning(queries, keys):
     with pytest.raises(ValueError, match=f"{queries} queries and {keys} keys.* no more queries than keys"):
@@ -176,8 +158,10 @@ def test_a_sliding_window_refuses_what_has_no_meaning(queries, keys, window):
         sliding_window_mask(queries, keys, window)
 
 
-def test_a_sliding_window_is_made_on_the_device_asked_for():
-    assert sliding_window_mask(3, 4, 2, device=torch.device("meta")).device.type == "meta"
+def test_masks_are_made_on_the_device_asked_for():
+    meta = torch.device("meta")
+    for mask in (causal_mask(3, device=meta), sliding_window_mask(3, 4, 2, device=meta)):
+        assert mask.device == meta
 
 
 @pytest.mark.parametrize("chunks", [[1] * 40, [7, 1, 1, 20, 11], [40], [30, 10]], ids=str)
@@ -207,34 +191,12 @@ def test_a_cache_with_a_window_returns_what_the_window_reaches(window, chunks, m
         cache.crop(20)
 
 
-@quick
-@given(SIZES, SIZES, SIZES, st.integers(0, 999))
-def test_causal_says_the_same_as_causal_mask(batch, length, width, seed):
-    generator = numbers(seed)
-    inputs = [draw(generator, batch, 2, length, width).requires_grad_() for _ in range(3)]
-    weights, expected_weights = (attention_weights(*inputs[:2], m) for m in ("causal", causal_mask(length)))
-    assert torch.equal(weights, expected_weights)
-    mixed, expected = (scaled_dot_product_attention(*inputs, m) for m in ("causal", causal_mask(length)))
-    assert torch.equal(mixed, expected)
-    upstream = draw(generator, *mixed.shape)
-    gradients = (torch.autograd.grad(each, inputs, upstream) for each in (mixed, expected))
-    assert all(torch.equal(mine, other) for mine, other in zip(*gradients, strict=True))
-
-
 @pytest.mark.parametrize(("queries", "keys"), [(4, 5), (5, 4), (1, 2)])
 def test_causal_for_other_lengths_is_refused(queries, keys):
     query, key = torch.zeros(2, 3, queries, 8), torch.zeros(2, 3, keys, 8)
     message = f"mask='causal' for {queries} queries and {keys} keys.*as many keys as queries.*causal_mask"
     with pytest.raises(ValueError, match=message):
         attention_weights(query, key, "causal")
-    with pytest.raises(ValueError, match=message):
-        scaled_dot_product_attention(query, key, key, "causal")
-
-
-def test_no_other_word_is_a_mask():
-    query = torch.zeros(2, 3, 4, 8)
-    with pytest.raises(ValueError, match=r"mask='Causal' for 4 queries.*string allowed is 'causal'"):
-        attention_weights(query, query, "Causal")
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.uint8])
@@ -257,24 +219,14 @@ def test_padding_mask_refuses_other_shapes_and_types():
     assert padding_mask(additive == 0).flatten().tolist() == [True, False]  # the way out
 
 
-def test_no_mask_is_ever_filled_in():
-    forgettable = []
-    for name, thing in vars(attention).items():
-        if name.startswith("_") or getattr(thing, "__module__", None) != attention.__name__:
-            continue
-        for function in [thing, thing.forward] if hasattr(thing, "forward") else [thing]:
-            for parameter in inspect.signature(function).parameters.values():
-                if "mask" in parameter.name and parameter.default is not inspect.Parameter.empty:
-                    forgettable.append((name, parameter.name))
-    assert not forgettable
-
-
 def test_attention_refuses_what_does_not_fit():
     query, key = torch.zeros(2, 3, 4, 8), torch.zeros(2, 3, 5, 8)
     with pytest.raises(ValueError, match=r"\(2, 3, 4, 8\).*\(2, 3, 5, 7\).*last dimension"):
         attention_weights(query, key[..., :7], None)
     with pytest.raises(ValueError, match=r"\(2, 3, 4, 8\).*\(4, 3, 5, 8\).*equal, or 1"):
         attention_weights(query, torch.zeros(4, 3, 5, 8), None)
+    with pytest.raises(ValueError, match=r"mask='Causal' for 4 queries.*string allowed is 'causal'"):
+        attention_weights(query, query, "Causal")
     with pytest.raises(ValueError, match=r"torch.float32.*boolean.*may attend"):
         attention_weights(query, key, torch.zeros(4, 5))
     for shape in [(5, 4), (3, 1, 4, 5), (1, 2, 3, 4, 5)]:  # the last would make the scores larger
@@ -350,32 +302,6 @@ def test_rotary_positions_turn_pairs_like_complex_numbers(head_dim, base, seed):
     expected = torch.cat([turned.real, turned.imag], dim=-1)
     ours = apply_rotary(heads, rotary_angles(positions, head_dim, base))
     torch.testing.assert_close(ours, expected, atol=2e-5, rtol=0)
-    torch.testing.assert_close(ours.norm(dim=-1), heads.norm(dim=-1), atol=1e-6, rtol=0)
-
-
-def test_rotary_positions_are_those_of_llama():
-    query, key = draw(numbers(0), 2, 3, 7, 8), draw(numbers(1), 2, 3, 7, 8)
-    positions = torch.arange(7)[None]
-    angles = positions[..., None] / 10_000.0 ** (torch.arange(0, 8, 2) / 8)
-    angles = torch.cat([angles, angles], dim=-1).double()
-    theirs = apply_rotary_pos_emb(query, key, angles.cos(), angles.sin())
-    for ours, other in zip((query, key), theirs, strict=True):
-        turned = apply_rotary(ours, rotary_angles(positions, 8))
-        torch.testing.assert_close(turned, other, atol=1e-6, rtol=0)
-
-
-@quick
-@given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300))
-def test_scores_depend_on_the_distance_only(at, distance, shift):
-    query, key = draw(numbers(2), 1, 1, 1, 8), draw(numbers(3), 1, 1, 1, 8)
-
-    def score(query_at, key_at):
-        angles = (rotary_angles(torch.tensor([[place]]), 8) for place in (query_at, key_at))
-        return (apply_rotary(query, next(angles)) * apply_rotary(key, next(angles))).sum()
-
-    here, there = score(at + distance, at), score(at + distance + shift, at + shift)
-    torch.testing.assert_close(here, there, atol=1e-3, rtol=0)
-    torch.testing.assert_close(score(distance, 0), here, atol=1e-3, rtol=0)
 
 
 def test_far_positions_stay_apart_in_half_precision():
@@ -588,56 +514,19 @@ def test_numbers_that_do_not_divide_are_refused(kind, options, values):
         kind(**options)
 
 
-def test_multi_head_attention_refuses_what_does_not_fit():
-    ours, states = module(), draw(numbers(0), 2, 5, 12)
-    with pytest.raises(ValueError, match=r"hidden_states \(5, 12\).*tokens, 12"):
-        ours(states[0], None)
-    with pytest.raises(ValueError, match=r"hidden_states \(2, 5, 11\).*tokens, 12"):
-        ours(states[..., :11], None)
+def test_modules_refuse_states_memories_and_angles_that_do_not_fit():
+    ours, cross, states = module(), crossing(), draw(numbers(0), 2, 5, 12)
+    for call in (lambda wrong: ours(wrong, None), lambda wrong: cross(wrong, states, None)):
+        for wrong, shape in ((states[0], r"\(5, 12\)"), (states[..., :11], r"\(2, 5, 11\)")):
+            with pytest.raises(ValueError, match=rf"hidden_states {shape}.*tokens, 12"):
+                call(wrong)
     with pytest.raises(ValueError, match=r"angles \(1, 1, 4, 4\) for heads \(2, 6, 5, 4\)"):
         ours(states, None, angles=rotary_angles(torch.arange(4)[None], 4))
-    with pytest.raises(ValueError, match=r"torch.int64.*boolean"):
-        ours(states, torch.ones(5, 5, dtype=torch.int64))
-    with pytest.raises(ValueError, match=r"\(2, 5\).*\(2, 3, 5, 5\)"):  # an attention mask as it comes
-        ours(states, torch.ones(2, 5, dtype=torch.bool))
-
-
-def test_cross_attention_refuses_what_does_not_fit():
-    ours, states = crossing(), draw(numbers(0), 2, 5, 12)
-    with pytest.raises(ValueError, match=r"hidden_states \(5, 12\).*tokens, 12"):
-        ours(states[0], states, None)
-    for call in (lambda memory: ours(states, memory, None), ours.keys_and_values):
-        with pytest.raises(ValueError, match=r"memory \(2, 5, 11\).*tokens, 12"):
-            call(states[..., :11])
-    with pytest.raises(ValueError, match="a memory of 3 sequences for 2"):
-        ours(states, draw(numbers(0), 3, 5, 12), None)
-    with pytest.raises(ValueError, match="a memory of 3 sequences for 1"):
-        ours(states[:1], draw(numbers(0), 3, 5, 12), None)
-    with pytest.raises(ValueError, match=r"torch.float32.*boolean"):
-        ours(states, states, torch.ones(5, 5))
-    with pytest.raises(ValueError, match=r"\(2, 5\).*\(2, 3, 5, 5\)"):  # an attention mask as it comes
-        ours(states, states, torch.ones(2, 5, dtype=torch.bool))
-
-
-def test_no_value_is_looked_at():
-    """Tensors on the meta device have none, and say so to whoever asks."""
-    meta = torch.device("meta")
-    with pytest.raises(RuntimeError, match="meta tensors"):
-        bool(torch.ones((), device=meta))
-    states, attention_mask = torch.empty(2, 5, 12, device=meta), torch.ones(2, 5, dtype=torch.int64).to(meta)
-    mask = padding_mask(attention_mask) & causal_mask(5, device=meta)
-    angles = rotary_angles(torch.arange(5, device=meta)[None], 4)
-    cache = KeyValueCache(2, 3, 7, 4, states)
-    ours, cross = MultiHeadAttention(12, 3).to(meta), CrossAttention(12, 3).to(meta)
-    for result in (
-        ours(states, mask, angles=angles),
-        ours(states, "causal", cache=cache),
-        ours(states[:, :2], causal_mask(2, 7, meta), cache=cache),
-        cross(states, states, padding_mask(attention_mask)),
-    ):
-        assert result.device == meta
-    cache.select(torch.zeros(3, dtype=torch.int64, device=meta))
-    assert attention_weights(states, states, mask[:, 0]).shape == (2, 5, 5)
+    with pytest.raises(ValueError, match=r"memory \(2, 5, 11\).*tokens, 12"):
+        cross(states, states[..., :11], None)
+    for rows in (1, 2):
+        with pytest.raises(ValueError, match=f"a memory of 3 sequences for {rows}"):
+            cross(states[:rows], draw(numbers(0), 3, 5, 12), None)
 
 
 # Adapters and hooks: a weight is only ever used through its module
@@ -654,23 +543,6 @@ def run(ours, seed=0):
     return ours(states, memory, None) if isinstance(ours, CrossAttention) else ours(states, "causal")
 
 
-@pytest.mark.parametrize(("kind", "name"), PROJECTIONS)
-def test_a_hook_on_a_projection_takes_effect(kind, name):
-    hooked, expected = module(kind=kind), module(kind=kind)
-    before = run(hooked)
-    more = draw(numbers(9), hooked.get_submodule(name).out_features)
-    handle = hooked.get_submodule(name).register_forward_hook(lambda _module, _inputs, made: made + more)
-    expected.get_submodule(name).bias.data.add_(more)  # the same, said otherwise
-    assert (run(hooked) - before).abs().max() > 0.01
-    torch.testing.assert_close(run(hooked), run(expected), atol=1e-12, rtol=0)
-    with recorded(hooked) as weights, recorded(expected) as expected_weights:
-        run(hooked)
-        run(expected)
-    torch.testing.assert_close(weights, expected_weights, atol=1e-12, rtol=0)
-    handle.remove()
-    assert torch.equal(run(hooked), before)
-
-
 class Adapter(nn.Module):
     """A low-rank addition, without `weight`, `bias` or sizes of its own."""
 
@@ -685,25 +557,19 @@ class Adapter(nn.Module):
 
 
 @pytest.mark.parametrize(("kind", "name"), PROJECTIONS)
-def test_a_projection_can_be_replaced_by_another_module(kind, name):
+def test_a_projection_can_be_replaced_by_another_module_and_hooked(kind, name):
     adapted, merged = module(kind=kind), module(kind=kind)
-    before = run(adapted)
-    adapter = Adapter(adapted.get_submodule(name))
+    before, part = run(adapted), merged.get_submodule(name)
+    adapter, more = Adapter(adapted.get_submodule(name)), draw(numbers(9), part.out_features)
     setattr(adapted, name, adapter)
-    merged.get_submodule(name).weight.data.add_(adapter.up @ adapter.down)
+    adapter.register_forward_hook(lambda _module, _inputs, made: made + more)
+    part.weight.data.add_(adapter.up @ adapter.down)
+    part.bias.data.add_(more)
     after = run(adapted)
     assert (after - before).abs().max() > 0.01
     torch.testing.assert_close(after, run(merged), atol=1e-12, rtol=0)
     after.square().sum().backward()
     assert all((weight.grad != 0).any() for weight in (adapter.down, adapter.up))
-
-
-def test_keys_and_values_of_a_memory_go_through_hooks_too():
-    ours, memory = crossing(), draw(numbers(1), 2, 4, 12)
-    ours.key_value.register_forward_hook(lambda _module, _inputs, made: made + 1)
-    states = draw(numbers(0), 2, 5, 12)
-    ready = ours.keys_and_values(memory)
-    assert torch.equal(ours(states, ready, None), ours(states, memory, None))
 
 
 # The cache
@@ -729,35 +595,25 @@ def test_cached_is_the_same_as_uncached(chunks, groups, is_rotary):
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=1e-12, rtol=0)
 
 
-def test_causal_is_refused_where_a_cache_has_earlier_tokens():
-    ours, states = module(), draw(numbers(0), 2, 5, 12)
-    cache = KeyValueCache(2, 3, 7, 4, states)
-    ours(states, "causal", cache=cache)
-    with pytest.raises(ValueError, match="mask='causal' for 2 queries and 7 keys"):
-        ours(states[:, :2], "causal", cache=cache)
-
-
 @pytest.mark.parametrize("groups", [1, 3])
 def test_the_keys_of_a_memory_are_made_once(groups):
     ours = crossing(num_key_value_heads=groups)
     states, memory = draw(numbers(0), 2, 3, 12), draw(numbers(1), 2, 5, 12)
     mask = padding_mask(torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]))
-    expected = ours(states, memory, mask)
-    ready = ours.keys_and_values(memory)
-    assert [tuple(each.shape) for each in ready] == [(2, groups, 5, 4)] * 2
     calls = []
     ours.key_value.register_forward_hook(lambda *_: calls.append(1))
-    parts = [ours(states[:, t : t + 1], ready, mask) for t in range(3)]
+    expected = ours(states, memory, mask)
+    cache = KeyValueCache(2, groups, 3, 4, states)
+    parts = [ours(states[:, t : t + 1], memory, mask, cache=cache) for t in range(3)]
     torch.testing.assert_close(torch.cat(parts, dim=1), expected, atol=1e-12, rtol=0)
-    assert not calls
-
-
-def test_one_memory_can_serve_many_sequences():
-    ours, states, memory = crossing(), draw(numbers(0), 3, 4, 12), draw(numbers(1), 1, 5, 12)
-    mask = padding_mask(torch.tensor([[1, 1, 1, 1, 0]]))
-    expected = ours(states, memory.expand(3, 5, 12), mask)
-    for one in (memory, ours.keys_and_values(memory)):
-        torch.testing.assert_close(ours(states, one, mask), expected, atol=1e-12, rtol=0)
+    assert len(calls) == 2 and cache.length == 0  # Once without the cache, once with it.
+    assert [tuple(each.shape) for each in cache.memory] == [(2, groups, 5, 4)] * 2
+    rows = torch.tensor([1, 1, 0])
+    cache.select(rows)
+    cache.crop(0)
+    selected = ours(states[rows], memory[rows], mask[rows], cache=cache)
+    torch.testing.assert_close(selected, expected[rows], atol=1e-12, rtol=0)
+    assert len(calls) == 2
 
 
 def keys_and_values(*shape, seed=0):
@@ -820,17 +676,11 @@ def test_a_cache_selects_and_goes_on(rows):
         assert torch.equal(before, kept_before)
 
 
-def test_an_empty_cache_selects_and_crops():
-    cache = KeyValueCache(2, 3, 4, 5, torch.empty(0))
-    cache.select(torch.tensor([0]))
-    cache.crop(0)
-    assert cache.length == 0
-    cache.append(torch.ones(1, 3, 4, 5), torch.ones(1, 3, 4, 5))
-
-
 def test_a_cropped_cache_goes_on_from_there():
     key, value = keys_and_values(2, 3, 4, 5)
-    cache = KeyValueCache(2, 3, 4, 5, key)
+    cache = KeyValueCache(1, 3, 4, 5, key)
+    cache.select(torch.tensor([0, 0]))  # while it is empty
+    cache.crop(0)
     cache.append(key, value)
     cache.crop(4)
     cache.crop(1)
@@ -880,21 +730,14 @@ def test_recording_keeps_what_the_softmax_gave():
     assert len(weights["first"]) == 2  # nothing was added after the end
 
 
-def test_recordings_may_be_nested():
+def test_recordings_may_be_nested_and_end_even_with_an_exception():
     model, states = TwoAttentions(), draw(numbers(0), 1, 4, 12)
     with recorded(model) as outer:
-        with recorded(model) as inner:
+        with pytest.raises(ZeroDivisionError), recorded(model) as inner:
             model(states, None)
+            raise ZeroDivisionError
         model(states, None)
-    assert [len(calls) for calls in inner.values()] == [len(calls) for calls in outer.values()] == [1, 1]
-
-
-def test_recording_ends_even_with_an_exception():
-    model, states = TwoAttentions(), draw(numbers(0), 1, 4, 12)
-    with pytest.raises(ZeroDivisionError), recorded(model) as weights:
-        raise ZeroDivisionError
-    model(states, None)
-    assert weights == {"first": [], "second": []}
+    assert [len(calls) for record in (inner, outer) for calls in record.values()] == [1, 1, 1, 1]
 
 
 def test_recording_in_training_does_not_change_what_is_dropped():
@@ -912,21 +755,9 @@ def test_there_has_to_be_something_to_record():
         pass
 
 
-def test_a_module_can_be_copied_saved_and_used_in_other_precisions():
-    ours = module(dtype=torch.float32)
-    assert set(ours.state_dict()) == {
-        "query_key_value.weight", "query_key_value.bias", "output.weight", "output.bias"
-    }  # fmt: skip
-    assert set(crossing().state_dict()) == {
-        f"{name}.{kind}" for name in ("query", "key_value", "output") for kind in ("weight", "bias")
-    }
-    states, angles = draw(numbers(0), 2, 5, 12, dtype=torch.float32), rotary_angles(torch.arange(5)[None], 4)
-    expected = ours(states, "causal", angles=angles)
-    assert torch.equal(copy.deepcopy(ours)(states, "causal", angles=angles), expected)
-    with torch.inference_mode():
-        assert torch.equal(ours(states, "causal", angles=angles), expected)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        rough = ours(states, "causal", angles=angles)
-        weights = attention_weights(states, states, "causal")
-    assert rough.dtype == torch.bfloat16 and weights.isfinite().all()
-    torch.testing.assert_close(rough.float(), expected, atol=0.05, rtol=0)
+def test_the_names_of_stored_weights_stay():
+    for ours, names in (
+        (module(), ["query_key_value", "output"]),
+        (crossing(), ["query", "key_value", "output"]),
+    ):
+        assert list(ours.state_dict()) == [f"{name}.{kind}" for name in names for kind in ("weight", "bias")]

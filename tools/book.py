@@ -24,7 +24,7 @@ COMMANDS = {
     "bench": "compare speed with other implementations and write benchmarks/results.md",
     "seeds": "execute the notebooks at three other seeds and write benchmarks/seeds.csv",
     "pins": "compile requirements.txt from the ranges in pyproject.toml",
-    "stamp": "update the address, the version and the list of notebooks everywhere",
+    "stamp": "update the address, the version, the list of notebooks and the five questions everywhere",
     "set-address": "take the repository's address from the git remote origin, then stamp",
     "check-release": "check whether the book is ready to publish, and list what is missing",
     "clean": "remove the environments and all build outputs",
@@ -97,6 +97,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     """Parse the command and its options, and check that they belong together."""
     result = parser()
     options = result.parse_args(arguments)
+    if options.command == "new" and not options.name:
+        result.error("new takes the chapter's number and name: python tools/book.py new 17_some_name")
     if options.name and options.command != "new":
         result.error(f"{options.command} takes no name: {options.name!r}")
     if options.only and options.command not in ("book", "seeds"):

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import address
-import colab
 import environment
 import execute
 import processes
+import questions
 import seeds as counting
 import skeleton
 from paths import BUILD, HTML, NOTEBOOKS, ROOT, notebooks
-from website import formulas, render, vendor
+from website import downloads, formulas, render, vendor
 
 
 class Failure(Exception):
@@ -61,7 +61,7 @@ def _in_one_file(options: Namespace, kind: str, make: Callable) -> int:
     from paper import contents
 
     book(options)
-    target = BUILD / f"{address.NAME}-{address.address()[1].removeprefix('v')}.{kind}"
+    target = downloads.file_of(kind)
     stamp, wanted = BUILD / f"made_{kind}", render.STAMP.read_text(encoding="utf-8")
     if target.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         _say(f"{kind}: nothing changed, nothing made")
@@ -72,6 +72,7 @@ def _in_one_file(options: Namespace, kind: str, make: Callable) -> int:
         except contents.NoBrowser as failed:
             raise Failure(str(failed)) from failed
         stamp.write_text(wanted, encoding="utf-8")
+    downloads.write(HTML / "_static")  # The menu of the site has it from now on.
     _say(f"\nthe {kind.upper()}: {target.relative_to(ROOT)}")
     return 0
 
@@ -96,6 +97,8 @@ def test_full(options: Namespace) -> int:
 
 def test_colab(options: Namespace) -> int:
     """Run every notebook from its set-up cell, on Colab's versions."""
+    import colab  # here, because it imports what runs notebooks
+
     try:
         colab.run_all(say=_say)
     except colab.ColabFailed as failed:
@@ -112,11 +115,12 @@ def lint(options: Namespace) -> int:
     _step("nbstripout", "nbstripout", "--verify", "--keep-id", *map(str, notebooks()))
     try:
         unstamped = address.stamp(check_only=True)
-    except address.AddressError as problem:
+    except (address.AddressError, questions.QuestionsError) as problem:
         raise Failure(str(problem)) from problem
     if unstamped:
         raise Failure(
-            f"outdated address, version or list in {', '.join(unstamped)}: run python tools/book.py stamp"
+            f"outdated address, version, list or questions in {', '.join(unstamped)}: "
+            "run python tools/book.py stamp"
         )
     return 0
 
@@ -178,7 +182,7 @@ def _pytest(name: str, marks: str, at_a_time: int | None = None) -> None:
     """
     count = at_a_time or execute.num_cores()
     threads = str(max(1, execute.num_cores() // count))
-    arguments = ("-m", marks, "--numprocesses", str(count), "--dist", "loadgroup", "tests")
+    arguments = ("-m", marks, "--numprocesses", str(count), "tests")
     _step(name, "pytest", *arguments, OMP_NUM_THREADS=threads)
 
 

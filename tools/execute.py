@@ -56,7 +56,9 @@ class Preparation(NamedTuple):
 
 PREPARATIONS = (
     Preparation(
-        r"\b(docstrings|summaries)\.load\(", "summaries.load(); docstrings.load()", "the corpus of docstrings"
+        r"\b(docstrings\.paragraphs|summaries\.pairs)\(",
+        "summaries.pairs(); docstrings.paragraphs()",
+        "the corpus of docstrings",
     ),
     Preparation(
         r"""\bcheckpoint\(\\?["']gemma\\?["']""", "resources.checkpoint('gemma')", "the checkpoint of Gemma"

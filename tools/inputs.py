@@ -6,6 +6,7 @@ and on the chosen resources, device and seed.
 """
 
 import ast
+import functools
 import hashlib
 import json
 import os
@@ -15,8 +16,6 @@ from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
-import nbformat
-
 import environment
 from paths import PACKAGE
 
@@ -24,7 +23,6 @@ VARIABLES = ("BOOK_RESOURCES", "BOOK_DEVICE", "BOOK_SEED")  # of the environment
 DEFAULTS = ("embedded", "cpu", "0")
 CHECK = re.compile(r'\bcheck\(\s*"(\d+)\.\d+"')  # of an exercise, in a notebook
 RECORD = re.compile(r'\brecord\(\s*"([\w-]+)"')  # of a long run, in code
-KNOWS_ALL_DATA = "resources.py"  # names every data set and model, so a name there is not a use
 
 
 def key(notebook: Path, requirements: Path, package: Path = PACKAGE) -> str:
@@ -47,7 +45,8 @@ def key(notebook: Path, requirements: Path, package: Path = PACKAGE) -> str:
 
 def program(notebook: Path) -> list[str]:
     """Return the source of each code cell."""
-    return [cell.source for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
 def digest(path: Path) -> str:
@@ -85,8 +84,8 @@ def closure(notebook: Path, package: Path = PACKAGE) -> list[Path]:
         if path not in found:
             found[path] = path.read_text(encoding="utf-8")
             waiting += imported(found[path], path, package)
-    texts += [text for path, text in found.items() if not _knows_all(path)]
-    mentioned = {word.replace("-", "_") for text in texts for word in re.findall(r"[\w-]+", text)}
+    texts += found.values()
+    mentioned = set().union(*map(_words, texts))
     mentioned |= {f"records/{name}" for text in texts for name in RECORD.findall(text)}
     data = (path for path in visible_files(package) if path.suffix != ".py")
     return sorted([*found, *(path for path in data if _name(path, package) in mentioned)])
@@ -100,21 +99,31 @@ def imported(text: str, module: Path | None, package: Path) -> Iterator[Path]:
         module: its file, for relative imports; None for a notebook.
         package: the folder of the helper package.
     """
+    parents = () if module is None else module.relative_to(package.parent).parts
+    yield from _files(_names(text, parents, package.name), package)
+
+
+@functools.cache  # All notebooks import the same modules.
+def _names(text: str, parents: tuple[str, ...], package: str) -> tuple[str, ...]:
+    """Return the dotted names that code imports or has in a string; `parents` are the folders of its file."""
+    if package not in text and "from ." not in text:
+        return ()
+    names: list[str] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from _files([alias.name for alias in node.names], package)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            start = node.module or ""
-            if node.level and module is not None:
-                parents = module.relative_to(package.parent).parts[: -node.level]
-                start = ".".join([*parents, *([start] if start else [])])
-            yield from _files([start, *(f"{start}.{alias.name}" for alias in node.names)], package)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not _knows_all(module):
-            yield from _files(re.findall(rf"\b{package.name}(?:\.\w+)+", node.value), package)
+            above = parents[: -node.level] if node.level else ()
+            start = ".".join([*above, *([node.module] if node.module else [])])
+            names += [start, *(f"{start}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names += re.findall(rf"\b{package}(?:\.\w+)+", node.value)
+    return tuple(dict.fromkeys(names))
 
 
-def _knows_all(module: Path | None) -> bool:
-    return module is not None and module.name == KNOWS_ALL_DATA
+@functools.cache
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.replace("-", "_") for word in re.findall(r"[\w-]+", text))
 
 
 def _files(names: Iterable[str], package: Path) -> Iterator[Path]:

@@ -98,12 +98,15 @@ def make(name: str | None) -> list[str]:
     checks = CHECKS.format(number=number, first=_first(number))
     (PACKAGE / "exercises" / f"chapter_{number}.py").write_text(checks, encoding="utf-8")
     return [
-        f"notebooks/{name}.ipynb: write what is marked TBD",
+        f"notebooks/{name}.ipynb: write what is marked TBD; at least four exercises and three readings",
         f"chapters_src/exercises/chapter_{number}.py: write the check of each exercise",
         f"tests/exercises/planted_{number}.py: the solution and wrong answers of each exercise",
+        f"book/questions/{number}.json: five questions, which stamp writes into the notebook",
         "_toc.yml: move the chapter to its part",
         "book/index.md: a line with its title and a sentence",
-        "then: python tools/book.py stamp, and python tools/book.py book --only " + number,
+        "book/road.svg and WAYS in tools/website/road.py: its place on the road (STYLE.md, Drawings)",
+        "book/glossary.md and book/references.md: its terms and papers",
+        f"then: python tools/book.py stamp, book --only {number}, and seeds --only {number}",
     ]
 
 

@@ -43,21 +43,13 @@ function makeZoomable(figure) {
     ArrowDown: () => show(view.x, view.y + view.width / 8, view.width),
   };
 
-  const stage = document.createElement("div");
-  stage.className = "diagram-stage";
+  const { make, button } = shared;
+  const name = `${svg.getAttribute("aria-label")}. Keys: plus and minus zoom, the arrows move, 0 shows all.`;
+  const stage = make("div", { className: "diagram-stage", tabIndex: 0, role: "group", "aria-label": name });
   stage.style.maxWidth = svg.style.maxWidth;
-  stage.tabIndex = 0;
-  stage.setAttribute("role", "group");
-  const keys = "Keys: plus and minus zoom, the arrows move, 0 shows all.";
-  stage.setAttribute("aria-label", `${svg.getAttribute("aria-label")}. ${keys}`);
-  const tools = document.createElement("div");
-  tools.className = "diagram-tools";
-  for (const [key, sign, name] of [["-", "−", "Zoom out"], ["0", "⤢", "Show all"], ["+", "+", "Zoom in"]]) {
-    const button = document.createElement("button");
-    Object.assign(button, { type: "button", textContent: sign, title: name, onclick: actions[key] });
-    button.setAttribute("aria-label", name);
-    tools.append(button);
-  }
+  const signs = [["-", "−", "Zoom out"], ["0", "⤢", "Show all"], ["+", "+", "Zoom in"]];
+  const tools = make("div", { className: "diagram-tools" },
+    ...signs.map(([key, sign, title]) => button(sign, actions[key], { title, "aria-label": title })));
   svg.before(stage);
   stage.append(tools, svg);
 

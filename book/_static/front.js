@@ -1,113 +1,96 @@
 // The picture of the start page: a typed sentence becomes tokens, and a token shows whom it attends to. The data
-// are in front_data.js, which the build writes (tools/website/front.py); without this script the page shows a still picture.
+// are in front_data.js, which the build writes (tools/website/front.py), and the tokenizer is the language model's
+// (language_model/tokenizer.js); without this script the page shows a still picture.
 (function () {
+  const { make, button, count } = shared;
   const data = window.frontData;
   const byId = (id) => document.getElementById(id);
 
-  // Byte-pair encoding, as in chapters_src/tokenization/byte_pair.py ----------------------------------------
-
-  const WORD =
-    /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
-
-  // A visible character for each byte: its own in Latin-1 if that can be seen, else one from U+0100 on.
-  const alphabet = [];
-  let substitute = 256;
-  for (let byte = 0; byte < 256; byte++) {
-    const seen = (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
-    alphabet.push(String.fromCharCode(seen ? byte : substitute++));
-  }
-  const byteOf = new Map(alphabet.map((character, byte) => [character, byte]));
-
-  const ranks = new Map(data.merges.split("\n").map((pair, rank) => [pair, rank]));
-  const ids = new Map([...alphabet].sort().map((character, i) => [character, data.first - 256 + i]));
-  [...ranks.keys()].forEach((pair, rank) => ids.set(pair.replace(" ", ""), data.first + rank));
-
-  function piecesOfWord(word) {
-    const pieces = Array.from(new TextEncoder().encode(word), (byte) => alphabet[byte]);
-    for (;;) {
-      let best = Infinity;
-      for (let i = 0; i + 1 < pieces.length; i++) {
-        best = Math.min(best, ranks.get(`${pieces[i]} ${pieces[i + 1]}`) ?? Infinity);
-      }
-      if (best === Infinity) return pieces;
-      for (let i = 0; i + 1 < pieces.length; i++) {
-        if (ranks.get(`${pieces[i]} ${pieces[i + 1]}`) === best) pieces.splice(i, 2, pieces[i] + pieces[i + 1]);
-      }
-    }
-  }
-
-  const tokenize = (text) => (text.match(WORD) ?? []).flatMap(piecesOfWord);
-
-  // A piece as a reader would write it; bytes that are no character on their own stay numbers.
-  function readable(piece) {
-    const bytes = Uint8Array.from(piece, (character) => byteOf.get(character));
-    try {
-      const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-      return text.replaceAll(" ", "␣").replaceAll("\t", "⇥").replace(/[\p{C}\p{Z}]/gu, hex);
-    } catch {
-      return Array.from(bytes, (byte) => `⟨${byte.toString(16).toUpperCase()}⟩`).join("");
-    }
-  }
-  const hex = (character) => `⟨${character.codePointAt(0).toString(16).toUpperCase()}⟩`;
-
-  window.frontEncode = (text) => tokenize(text).map((piece) => ids.get(piece)); // for the test
+  // The ids of the bytes come first, then one for each merge.
+  const merges = data.merges.split("\n");
+  const pieces = [...[...languageModel.alphabet].sort(), ...merges.map((pair) => pair.replace(" ", ""))];
+  const tokenizer = new languageModel.Tokenizer({
+    model: { type: "BPE", merges, vocab: Object.fromEntries(pieces.map((piece, i) => [piece, data.first - 256 + i])) },
+    pre_tokenizer: { type: "ByteLevel", add_prefix_space: false },
+  });
+  window.frontEncode = (text) => tokenizer.encode(text); // for the test
 
   // The two panels ---------------------------------------------------------------------------------------------
 
-  function chip(text, below) {
-    const item = document.createElement("li");
-    const shown = document.createElement("bdi");
-    const small = document.createElement("small");
-    item.className = "front-chip";
-    shown.textContent = text;
-    small.textContent = below;
-    item.append(shown, small);
-    return item;
-  }
-
-  const count = (number, one) => `${number} ${one}${number === 1 ? "" : "s"}`;
+  const chip = (shown, below) => make("li", { className: "front-chip" }, shown, make("small", {}, below));
 
   function showTokens() {
     const text = byId("front-text").value;
-    const pieces = tokenize(text);
-    byId("front-tokens").replaceChildren(...pieces.map((piece) => chip(readable(piece), ids.get(piece))));
-    byId("front-count").textContent = `${count(pieces.length, "token")} for ${count([...text].length, "character")}`;
+    const ids = tokenizer.encode(text);
+    byId("front-tokens").replaceChildren(...ids.map((id) => chip(make("bdi", {}, tokenizer.piece(id)), id)));
+    byId("front-count").textContent = `${count(ids.length, "token")} for ${count([...text].length, "character")}`;
   }
 
-  function showAttention(from) {
-    const { tokens, weights } = data.looks[byId("front-sentence").selectedIndex];
+  const look = () => data.looks[byId("front-sentence").selectedIndex];
+  const percent = (weight) => `${(weight / 10).toFixed(0)}%`;
+  const capitalized = (name) => name[0].toUpperCase() + name.slice(1);
+
+  // A sentence, without its weights, and a question: whom does the pronoun mean?
+  function ask() {
+    const { tokens, from } = look();
+    const question = make("span", { id: "front-question" }, `Who is “${tokens[from]}”?`);
+    const names = [1, 3].map((place) =>
+      button(capitalized(tokens[place]), () => choose(from, tokens[place]), { className: "front-name" }));
+    byId("front-ask").replaceChildren(question, " ", ...names);
+    draw(from, null);
+    byId("front-look").textContent = "";
+    toggleQuestion(true);
+  }
+
+  function toggleQuestion(isOpen) {
+    byId("front-ask").hidden = !isOpen;
+    byId("front-look").hidden = isOpen;
+  }
+
+  function showAttention(from, answer) {
+    const { tokens, weights, meant } = look();
     const row = weights[from];
-    const percent = (weight) => `${(weight / 10).toFixed(0)}%`;
+    draw(from, row);
+    toggleQuestion(false);
+    const most = tokens.map((_, place) => place).sort((one, other) => row[other] - row[one]).slice(0, 3);
+    const verdict = answer ? `${answer === meant ? "Yes" : "No"}, ${capitalized(meant)}. ` : "";
+    byId("front-look").textContent =
+      `${verdict}${tokens[from]} attends to ` + most.map((place) => `${tokens[place]} ${percent(row[place])}`).join(", ");
+  }
+
+  // The buttons are drawn anew, and the focus goes to the one of the token.
+  function choose(from, answer) {
+    showAttention(from, answer);
+    byId("front-attention").children[from].querySelector("button").focus();
+  }
+
+  // The tokens as buttons, with the weights of a row, or without.
+  function draw(from, row) {
     byId("front-attention").replaceChildren(
-      ...tokens.map((token, place) => {
-        const item = chip("", percent(row[place]));
-        const button = document.createElement("button");
-        button.type = "button";
-        button.textContent = token;
-        button.setAttribute("aria-pressed", place === from);
-        button.addEventListener("click", () => {
-          showAttention(place);
-          byId("front-attention").children[place].querySelector("button").focus();
-        });
+      ...look().tokens.map((token, place) => {
+        const shown = button(token, () => choose(place), { "aria-pressed": place === from });
+        const item = chip(shown, row ? percent(row[place]) : "?");
         item.classList.add("front-weight");
-        item.style.setProperty("--weight", row[place] / 1000);
+        item.style.setProperty("--weight", row ? row[place] / 1000 : 0);
         if (place === from) item.setAttribute("aria-current", "true");
-        item.firstChild.replaceWith(button);
         return item;
       })
     );
-    const most = tokens.map((_, place) => place).sort((one, other) => row[other] - row[one]).slice(0, 3);
-    byId("front-look").textContent =
-      `${tokens[from]} attends to ` + most.map((place) => `${tokens[place]} ${percent(row[place])}`).join(", ");
   }
 
   const figure = byId("front-picture");
   figure.querySelectorAll(".front-field").forEach((field) => (field.hidden = false));
   figure.querySelectorAll(".front-still").forEach((title) => (title.hidden = true));
   byId("front-text").addEventListener("input", showTokens);
-  byId("front-sentence").addEventListener("change", () => {
-    showAttention(data.looks[byId("front-sentence").selectedIndex].from);
-  });
+  byId("front-sentence").addEventListener("change", ask);
   showTokens();
-  showAttention(data.looks[byId("front-sentence").selectedIndex].from);
+  ask();
+
+  // Paper takes no answer, so it shows the weights.
+  let wasOpen = false;
+  addEventListener("beforeprint", () => {
+    wasOpen = !byId("front-ask").hidden;
+    if (wasOpen) showAttention(look().from, null);
+  });
+  addEventListener("afterprint", () => wasOpen && ask());
 })();

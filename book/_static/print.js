@@ -1,7 +1,8 @@
 // Paper: before a page is printed, the folds that ask for it open, every view is drawn and fits the page, and the
 // ink is that of light pages. Afterwards all is as it was. Browsers tell it by two events, some by one of them.
 (function () {
-  const MOST_LINES = 30; // of code that is kept on one page
+  const MOST_LINES = 14; // of code that is kept on one page: of a longer cell, some lines fill the page before
+  const MOST_LETTERS = 3000; // of a cell that is kept on one page
   const PAPER = 660; // CSS pixels: the width of the text on A4, the narrower of the two common kinds
   let undo = null; // what puts things back, while the page is ready for paper
 
@@ -18,12 +19,23 @@
     const root = document.documentElement;
     if (root.dataset.theme) set(root, "data-theme", "light");
     document.querySelectorAll("article .tag_print-open > details:not([open])").forEach((fold) => set(fold, "open", ""));
-    document.querySelectorAll("article .highlight").forEach((code) => {
-      const lines = (code.querySelector("pre") ?? code).textContent.trimEnd().split("\n"); // without its button
-      if (lines.length > MOST_LINES) return;
-      const box = code.closest(".cell_input, .output") ?? code;
+    const keep = (box) => {
       box.classList.add("printed-whole");
       undo.push(() => box.classList.remove("printed-whole"));
+    };
+    document.querySelectorAll("article .highlight").forEach((code) => {
+      if (lines(code) <= MOST_LINES) keep(code.closest(".cell_input, .output") ?? code);
+    });
+    // What a cell shows stays with its code, or with the title of its fold.
+    document.querySelectorAll("article div.cell:has(> .cell_output)").forEach((cell) => {
+      const code = cell.querySelector(":scope > .cell_input"), shown = [...cell.querySelectorAll(".cell_output pre, .cell_output tr")];
+      if (cell.textContent.length > MOST_LETTERS) return;
+      if ((code ? lines(code) : 1) + shown.reduce((sum, part) => sum + lines(part), 0) <= MOST_LINES) keep(cell);
+    });
+    document.querySelectorAll("article :is(td, th)").forEach((cell) => {
+      if (!/\S{30}/.test(cell.textContent)) return; // a word that may be wider than its column
+      cell.classList.add("printed-broken");
+      undo.push(() => cell.classList.remove("printed-broken"));
     });
     window.dispatchEvent(new Event("book:draw-all")); // views that wait until they are looked at
     const views = [...document.querySelectorAll('[id^="bertviz-"] svg')];
@@ -36,6 +48,12 @@
         set(svg, "aria-label", described(svg.closest('[id^="bertviz-"]')));
       }
     }
+  }
+
+  // How long code or printed text is; a row of a table is a line.
+  function lines(box) {
+    const text = box.localName === "tr" ? "" : (box.querySelector("pre") ?? box).textContent; // without its button
+    return text.trimEnd().split("\n").length;
   }
 
   // A view in words: its settings, and the tokens that its lines join or the pictures that it is made of.

@@ -1,6 +1,14 @@
-// The contents panel of a phone closes when an entry is tapped: what is asked for lies behind it.
+// The panels of a phone close when an entry is tapped, since what is asked for lies behind them, or by a button; the
+// menu opens where the reader is. A line at the top shows how far a long page has been read.
 document.addEventListener("DOMContentLoaded", () => {
   for (const panel of document.querySelectorAll("dialog[id$='sidebar-modal']")) {
+    const button = shared.button("×", () => panel.close(), { className: "panel-close", "aria-label": "Close" });
+    new MutationObserver(() => {
+      if (!panel.open) return;
+      panel.prepend(button); // the theme has just moved the side bar into the panel
+      const here = [...panel.querySelectorAll("a.current, li.current > a, a.active")].at(-1);
+      here?.scrollIntoView({ block: "center", behavior: "instant" });
+    }).observe(panel, { attributeFilter: ["open"] });
     panel.addEventListener("click", (event) => {
       const link = event.target.closest("a[href]");
       if (!link || link.pathname !== location.pathname) return;
@@ -25,4 +33,28 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   const sizes = new ResizeObserver((entries) => entries.forEach((entry) => reach(entry.target)));
   document.querySelectorAll("main div.math").forEach((box) => sizes.observe(box));
+
+  // Where a box goes on to the right its edge fades (book.css). Not every browser can tell by itself.
+  if (!CSS.supports("animation-timeline", "scroll()")) {
+    const fade = (box) => box.classList.toggle("goes-on", box.scrollLeft < box.scrollWidth - box.clientWidth - 1);
+    const fits = new ResizeObserver((entries) => entries.forEach(({ target }) => fade(target)));
+    const wide = "div.cell_output .text_html, div.cell_output .drawing, .pst-scrollable-table-container, div.highlight pre";
+    document.querySelectorAll(`article :is(${wide})`).forEach((box) => {
+      box.addEventListener("scroll", () => fade(box), { passive: true });
+      fits.observe(box);
+    });
+  }
+
+  // How far one has read. Short pages show it by their scroll bar.
+  const LONG = 6; // windows
+  const line = shared.make("div", { className: "reading-progress", "aria-hidden": "true" });
+  document.body.append(line);
+  const measure = () => {
+    const { scrollHeight, clientHeight, scrollTop } = document.documentElement;
+    const share = scrollHeight > LONG * clientHeight ? scrollTop / (scrollHeight - clientHeight) : 0;
+    line.style.transform = `scaleX(${share.toFixed(4)})`;
+  };
+  addEventListener("scroll", measure, { passive: true });
+  addEventListener("resize", measure);
+  measure();
 });

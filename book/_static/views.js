@@ -3,7 +3,7 @@
 // when its menus change, so whatever appears is looked at.
 (() => {
   const NS = "http://www.w3.org/2000/svg";
-  const WIDTHS = { head: 340, neuron: 420, expanded: 1004, model: 970 }; // what each needs, in its own units
+  const WIDTHS = { neuron: 420, expanded: 1004, model: 970 }; // what each needs, in its own units
   const SMALLEST = 0.8; // a view is made smaller by so much, rather than scrolled
   const tell = (element, type, bubbles = true) => element.dispatchEvent(new MouseEvent(type, { bubbles }));
   const all = (place, query) => [...place.querySelectorAll(query)];
@@ -145,8 +145,14 @@
       its tokens.</span>`;
   }
 
-  // The tokens of a large picture, which appears when a small one is chosen.
+  // The tokens of a large picture, which appears when a small one is chosen. It comes into view where the whole has
+  // no room.
   function detail(group) {
+    const root = group.closest('[id^="bertviz-"]');
+    const frame = group.parentNode.querySelector("rect.detail").getBoundingClientRect();
+    const place = root.getBoundingClientRect();
+    const beyond = Math.max(0, frame.right + 8 - place.right) + Math.min(0, frame.left - 8 - place.left);
+    if (beyond) root.scrollBy({ left: beyond, behavior: "instant" });
     const tokens = all(group, ":scope > g");
     const attends = group === group.parentNode.querySelector("g.detail:has(text.token)");
     name(group, "group", attends ? "tokens that attend" : "tokens that are attended to");
@@ -211,7 +217,7 @@
     if (!root.dataset.view) {
       root.dataset.view = kind;
       const hint = document.createElement("p");
-      Object.assign(hint, { className: "view-hint", hidden: true, textContent: "Scroll sideways to see all of it." });
+      Object.assign(hint, { className: "view-hint off", textContent: "Scroll sideways to see all of it." });
       root.before(hint);
       hints.set(root, hint);
       root.insertAdjacentHTML("afterend", `<p class="view-legend">${legend}</p>`);
@@ -225,17 +231,27 @@
     const svg = root.querySelector("#vis svg"), vis = root.querySelector("#vis");
     if (!svg || printing) return;
     const isOpen = svg.querySelector("#expanded")?.getAttribute("visibility") === "visible";
-    const wanted = WIDTHS[isOpen ? "expanded" : root.dataset.view];
-    const scale = Math.min(1, vis.clientWidth / wanted);
+    const wanted = WIDTHS[isOpen ? "expanded" : root.dataset.view] || headWidth(svg);
+    vis.style.minHeight = ""; // the build has kept this place free
+    // The neuron view has one scale, open or not: a row that moved under a finger would be another token.
+    const room = (width) => Math.min(1, vis.clientWidth / width);
+    const isNeuron = root.dataset.view === "neuron";
+    const scale = isNeuron && room(WIDTHS.expanded) < SMALLEST ? room(WIDTHS.neuron) : room(isNeuron ? WIDTHS.expanded : wanted);
     const height = parseFloat(svg.getAttribute("height"));
     if (scale < 1 && scale >= SMALLEST) {
       svg.setAttribute("viewBox", `0 0 ${wanted} ${height}`);
-      Object.assign(svg.style, { width: "100%", height: `${height * scale}px`, minWidth: "" });
+      Object.assign(svg.style, { width: `${wanted * scale}px`, height: `${height * scale}px`, minWidth: "" });
     } else {
       free(svg);
       svg.style.minWidth = `${wanted}px`;
     }
     mark(root);
+  }
+
+  // The head view takes as much room as there was when it was drawn.
+  function headWidth(svg) {
+    const right = svg.querySelector("#right .background");
+    return +right.getAttribute("x") + +right.getAttribute("width") + 5;
   }
 
   function free(svg) {
@@ -257,7 +273,7 @@
 
   function mark(root) {
     const hidden = root.scrollWidth - root.clientWidth;
-    hints.get(root).hidden = hidden <= 1;
+    hints.get(root).classList.toggle("off", hidden <= 1); // its room stays, so that nothing moves under a finger
     root.classList.toggle("goes-on", root.scrollLeft < hidden - 1);
   }
 

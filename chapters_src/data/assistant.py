@@ -2,9 +2,8 @@
 
 The files in `assistant/` beside this module hold a passage in each line, with the questions that are put to
 it, so that a reader sees at a glance what it answers and what it does not. Many functions have two passages:
-what one of them answers, the other leaves out. `load` gives one row for each
-question, `load_replies` the replies to reports with the facts in them, `load_preferences` pairs of a better
-and a worse answer, and `load_retrieval` questions whose passage has to be found first.
+what one of them answers, the other leaves out. `load` gives one row for each question, `load_preferences`
+pairs of a better and a worse answer, and `load_retrieval` questions whose passage has to be found first.
 
 The card beside this file, `assistant.md`, says how the rows were made and checked, and names their licenses.
 """
@@ -16,7 +15,7 @@ from typing import Any
 
 from datasets import Dataset, DatasetDict
 
-from chapters_src import resources
+from chapters_src.data import damaged, lines_of
 
 ABOUT = ("invented answer", "wrong refusal", "promise")
 KINDS = ("parameter", "purpose", "answer", "refuse", "reply")
@@ -54,37 +53,6 @@ def load(*, promises: bool = True) -> DatasetDict:
     )
 
 
-def load_replies() -> DatasetDict:
-    """Load the replies to reports, with what makes them checkable.
-
-    Returns:
-        The splits "train" and "test" with the columns `source`, `passage` (the report), `answer` (the reply),
-        `promise` (the sentence of the reply that promises something, or empty), and `facts` (words and
-        numbers of the reply that stand in the report as they are).
-
-    Raises:
-        resources.ResourceError: as for `load`.
-    """
-    return DatasetDict(
-        {
-            split: Dataset.from_list(
-                [
-                    {
-                        "source": line["source"],
-                        "passage": line["passage"],
-                        "answer": pair["answer"],
-                        "promise": pair.get("promise", ""),
-                        "facts": pair["facts"],
-                    }
-                    for line, pair in _pairs(split)
-                    if pair["kind"] == "reply"
-                ]
-            )
-            for split in SPLITS
-        }
-    )
-
-
 def load_preferences() -> DatasetDict:
     """Load pairs of a better and a worse answer to the same question.
 
@@ -113,7 +81,7 @@ def load_preferences() -> DatasetDict:
         if not passage:
             how = "refused" if key[-1] else "answered"
             problem = f"{line['question']!r} is not {how} under {line['source']!r} in {line['split']}.jsonl"
-            raise _damaged(path, number, problem, "correct it, or add a passage here")
+            raise damaged(path, number, problem, "correct it, or add a passage here")
         row = line | {"passage": passage}
         rows[line["split"]].append({name: row[name] for name in _PREFERENCE_COLUMNS})
     return DatasetDict({split: Dataset.from_list(rows[split]) for split in SPLITS})
@@ -134,7 +102,7 @@ def load_retrieval() -> Dataset:
         _check(path, number, line, ("question",))
         names = line.get("functions")
         if not names or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise _damaged(path, number, f"functions is {names!r}", 'write a list such as ["numpy.squeeze"]')
+            raise damaged(path, number, f"functions is {names!r}", 'write a list such as ["numpy.squeeze"]')
         rows.append({"question": line["question"], "functions": names})
     return Dataset.from_list(rows)
 
@@ -165,43 +133,34 @@ def _passages(split: str) -> Iterator[dict[str, Any]]:
         _check_one_of(path, number, line, "origin", ("written", "rule"))
         pairs = line.get("pairs")
         if not pairs or not isinstance(pairs, list) or not all(isinstance(pair, dict) for pair in pairs):
-            raise _damaged(path, number, f"the passage of {line['source']!r} has no pairs", "ask a question")
+            raise damaged(path, number, f"the passage of {line['source']!r} has no pairs", "ask a question")
         for pair in pairs:
             _check(path, number, pair, ("kind", "question"))
             _check_one_of(path, number, pair, "kind", KINDS)
             if pair["kind"] == "refuse":
                 if "answer" in pair:
-                    raise _damaged(
+                    raise damaged(
                         path, number, f"{pair['question']!r} is refused and has an answer", "remove one"
                     )
                 continue
             _check(path, number, pair, ("answer",))
             if pair["kind"] == "reply":
                 if not isinstance(pair.get("facts"), list):
-                    raise _damaged(path, number, "a reply has no facts", "list them, or write []")
+                    raise damaged(path, number, "a reply has no facts", "list them, or write []")
                 if pair.get("promise", "") not in pair["answer"]:
-                    raise _damaged(path, number, "the promise is not in the reply", "copy its sentence")
+                    raise damaged(path, number, "the promise is not in the reply", "copy its sentence")
         yield line | {"split": split}
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the objects of a file with the numbers of their lines from 1."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        raise resources.ResourceError(
-            f"{path} is missing. Get it from this book's repository, or install the package again."
-        ) from None
-    number = 1
-    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
-        if "\ufffd" in line:
-            raise _damaged(path, number, "it is not UTF-8", "save the file as UTF-8")
+    for number, line in lines_of(path):
         try:
             value = json.loads(line)
         except json.JSONDecodeError as error:
-            raise _damaged(path, number, f"it is no JSON ({error})", "write one object") from None
+            raise damaged(path, number, f"it is no JSON ({error})", "write one object") from None
         if not isinstance(value, dict):
-            raise _damaged(path, number, f"it is {type(value).__name__}, not an object", "write one object")
+            raise damaged(path, number, f"it is {type(value).__name__}, not an object", "write one object")
         yield number, value
 
 
@@ -210,18 +169,11 @@ def _check(path: Path, number: int, value: Mapping[str, Any], names: Sequence[st
     for name in names:
         text = value.get(name)
         if not isinstance(text, str) or not text or text != text.strip():
-            raise _damaged(path, number, f"{name} is {text!r}", "write a text without spaces at its ends")
+            raise damaged(path, number, f"{name} is {text!r}", "write a text without spaces at its ends")
 
 
 def _check_one_of(
     path: Path, number: int, value: Mapping[str, Any], name: str, allowed: Sequence[str]
 ) -> None:
     if value[name] not in allowed:
-        raise _damaged(path, number, f"{name} is {value[name]!r}", f"choose from {', '.join(allowed)}")
-
-
-def _damaged(path: Path, number: int, problem: str, way_out: str) -> resources.ResourceError:
-    return resources.ResourceError(
-        f"{path}, line {number}: {problem}; {way_out}. If you have not edited the file, restore it from "
-        "this book's repository, or install the package again."
-    )
+        raise damaged(path, number, f"{name} is {value[name]!r}", f"choose from {', '.join(allowed)}")

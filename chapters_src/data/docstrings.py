@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import metadata, util
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import joblib
 from tqdm.auto import tqdm
@@ -46,7 +46,7 @@ _ADD_DOCSTRING = re.compile(r"_?add_(new)?doc(str)?\w*")  # Such as add_newdoc("
 _MIN_WORDS = 5  # Shorter paragraphs are mostly labels.
 _NOT_OURS = {"tests", "test", "_tests", "externals", "_external", "_vendor", "_vendored", "third_party"}
 
-
+Item = TypeVar("Item")
 KINDS = ("prose", "descriptions", "comments")
 SPLITS = ("train", "validation", "test")
 RUN = 13  # Two texts with so many words in a row in common share more than a phrase.
@@ -70,7 +70,7 @@ class Harvest(NamedTuple):
     skipped: list[str]  # Modules that this Python cannot parse, or whose encoding is broken.
 
 
-def load(packages: Sequence[str] = PACKAGES, kinds: Sequence[str] = ("prose",)) -> list[Paragraph]:
+def paragraphs(packages: Sequence[str] = PACKAGES, kinds: Sequence[str] = ("prose",)) -> list[Paragraph]:
     """Load the paragraphs of installed packages.
 
     The first call for a package parses its source, which takes about a second per 5 MB; several packages are
@@ -140,6 +140,29 @@ def _fill_cache(packages: Sequence[str]) -> None:
         watched = tqdm(harvests, "reading packages", len(packages), disable=not sys.stderr.isatty())
         for package, found in zip(packages, watched, strict=True):
             _entry(package, lambda found=found: found)
+
+
+def of_each(packages: Sequence[str], harvest: Callable[[str], list[Item]]) -> list[list[Item]]:
+    """Make something else of the docstrings of packages, several packages at a time.
+
+    Args:
+        packages: names to import, in any order.
+        harvest: takes such a name; a function of a module, since other processes call it.
+
+    Returns:
+        What it makes of each package, in alphabetical order of their names.
+
+    Raises:
+        resources.ResourceError: a package is not installed.
+        TypeError: `packages` is a string.
+    """
+    if isinstance(packages, str):
+        raise TypeError(f"packages is the string {packages!r}; pass a sequence of names: ({packages!r},)")
+    chosen = sorted(set(packages))
+    for package in chosen:
+        cache_key(package)  # Raises here rather than in a worker process.
+    tasks = (joblib.delayed(harvest)(package) for package in chosen)
+    return joblib.Parallel(n_jobs=min(len(chosen), joblib.cpu_count()))(tasks) if chosen else []
 
 
 def cache_key(package: str) -> dict[str, str]:
@@ -219,14 +242,11 @@ def harvest_folder(package: str, folder: Path) -> Harvest:
     Returns:
         Its paragraphs, the number of files read, and the modules that were skipped.
     """
-    modules = {_module_name(package, path.relative_to(folder)): path for path in _source_files(folder)}
     found: dict[str, dict[str, Paragraph]] = {kind: {} for kind in KINDS}
-    skipped = []
-    for module, path in sorted(modules.items()):
-        try:
-            source = _read(path)
-            docstrings = list(_docstrings(_parse(source)))
-        except (SyntaxError, UnicodeError, ValueError, RecursionError):
+    files, skipped = 0, []
+    for module, source, docstrings in _modules(package, folder):
+        files += 1
+        if source is None:
             skipped.append(module)
             continue
         texts = {
@@ -241,7 +261,7 @@ def harvest_folder(package: str, folder: Path) -> Harvest:
         prose=list(found["prose"].values()),
         descriptions=list(found["descriptions"].values()),
         comments=list(found["comments"].values()),
-        files=len(modules),
+        files=files,
         skipped=skipped,
     )
 
@@ -259,13 +279,7 @@ def each_docstring(package: str) -> Iterator[tuple[str, str]]:
     Raises:
         resources.ResourceError: the package is not installed.
     """
-    folder = _source_folder(package)
-    modules = {_module_name(package, path.relative_to(folder)): path for path in _source_files(folder)}
-    for module, path in sorted(modules.items()):
-        try:
-            docstrings = list(_docstrings(_parse(_read(path))))
-        except (SyntaxError, UnicodeError, ValueError, RecursionError):
-            continue
+    for module, _, docstrings in _modules(package, _source_folder(package)):
         yield from ((module, docstring) for docstring in docstrings if docstring)
 
 
@@ -290,27 +304,24 @@ def _distribution(package: str) -> metadata.Distribution:
         ) from None
 
 
-def _source_files(folder: Path) -> Iterator[Path]:
+def _modules(package: str, folder: Path) -> Iterator[tuple[str, str | None, list[str]]]:
+    """Yield the name, the source and the docstrings of each module; None where it cannot be parsed."""
+    paths = {}
     for path in folder.rglob("*.py"):
-        parts = path.relative_to(folder).parts
-        if not _NOT_OURS.intersection(parts) and path.name != "conftest.py":
-            yield path
-
-
-def _module_name(package: str, path: Path) -> str:
-    parts = path.with_suffix("").parts
-    return ".".join((package, *(parts[:-1] if parts[-1] == "__init__" else parts)))
-
-
-def _read(path: Path) -> str:
-    with tokenize.open(path) as file:  # Honors the file's own encoding line.
-        return file.read()
-
-
-def _parse(source: str) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Invalid escapes in other people's code.
-        return ast.parse(source)
+        *parents, stem = path.relative_to(folder).with_suffix("").parts
+        if not _NOT_OURS.intersection(parents) and stem != "conftest":
+            paths[".".join((package, *parents, *([] if stem == "__init__" else [stem])))] = path
+    for module, path in sorted(paths.items()):
+        try:
+            with tokenize.open(path) as file:  # Honors the file's own encoding line.
+                source = file.read()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Invalid escapes in other people's code.
+                docstrings = [*_docstrings(ast.parse(source))]
+        except (SyntaxError, UnicodeError, ValueError, RecursionError):
+            yield module, None, []
+        else:
+            yield module, source, docstrings
 
 
 def _docstrings(node: ast.AST) -> Iterator[str]:

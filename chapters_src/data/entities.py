@@ -2,19 +2,19 @@
 
 The files in `entities/` beside this module mark entities inline, so that they are easy to edit:
 `[Ada Moreno](PER) filed a bug from [Lisbon](LOC).` When loaded, a sentence is plain text, and each entity has
-a start offset, an end offset (exclusive) and a label. `bio_labels` and `entities_of` convert between entities
-and the token labels that a token classifier needs.
+a start offset, an end offset (exclusive) and a label. `bio_labels` makes of them the labels of tokens that a
+token classifier needs.
 
 The card beside this file, `entities.md`, describes the sentences, what counts as an entity, how well trivial
 rules do, the license and the limits.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from chapters_src import resources
+from chapters_src.data import damaged, lines_of
 
 LABELS = ("PER", "ORG", "LOC", "MISC", "PACKAGE")
 BIO_LABELS = (
@@ -47,7 +47,7 @@ class Sentence(NamedTuple):
         return tuple(self.text[entity.start : entity.end] for entity in self.entities)
 
 
-def load() -> dict[str, list[Sentence]]:
+def sentences() -> dict[str, list[Sentence]]:
     """Load the sentences.
 
     Returns:
@@ -57,26 +57,15 @@ def load() -> dict[str, list[Sentence]]:
         resources.ResourceError: a file is missing or empty, or a line is damaged; the message names the file,
             the line and the problem.
     """
-    return {split: _read(Path(__file__).with_suffix("") / f"{split}.txt") for split in SPLITS}
+    return {split: [*_read(Path(__file__).with_suffix("") / f"{split}.txt")] for split in SPLITS}
 
 
-def _read(path: Path) -> list[Sentence]:
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
-    except FileNotFoundError:
-        raise resources.ResourceError(
-            f"{path} is missing. Get it from this book's repository, or install the package again."
-        ) from None
-    sentences = []
-    for number, line in enumerate(lines, start=1):
+def _read(path: Path) -> Iterator[Sentence]:
+    for number, line in lines_of(path):
         try:
-            sentences.append(parse(line))
+            yield parse(line)
         except ValueError as error:
-            raise resources.ResourceError(
-                f"{path}, line {number}: {error}. Fix the line if you have edited it; otherwise restore the "
-                "file from this book's repository, or install the package again."
-            ) from None
-    return sentences
+            raise damaged(path, number, str(error), "mend the line") from None
 
 
 def parse(line: str) -> Sentence:
@@ -89,7 +78,7 @@ def parse(line: str) -> Sentence:
         The sentence without the marks, and its entities.
 
     Raises:
-        ValueError: the line is empty or not UTF-8; it has a stray bracket, a mark within a mark, an unknown
+        ValueError: the line is empty; it has a stray bracket, a mark within a mark, an unknown
             label, a name that is empty or part of a word, or an extra space.
     """
     text, entities, behind = "", [], 0
@@ -108,8 +97,8 @@ def parse(line: str) -> Sentence:
 
 def _check(sentence: Sentence) -> None:
     text = sentence.text
-    if not text.strip() or "\ufffd" in text:
-        raise ValueError(f"the sentence is empty, or not UTF-8: {text!r}")
+    if not text.strip():
+        raise ValueError("the sentence is empty")
     if bracket := re.search(r"[][].{0,20}", text):
         raise ValueError(
             f"a square bracket belongs to no mark, or marks are nested, at {bracket[0]!r}; "
@@ -154,38 +143,6 @@ def bio_labels(
             labels.append(f"{'I' if entity in begun else 'B'}-{entity.label}")
             begun.add(entity)
     return labels
-
-
-def entities_of(labels: Sequence[str | None], offsets: Sequence[tuple[int, int]]) -> tuple[Entity, ...]:
-    """Group token labels into entities: the inverse of `bio_labels`.
-
-    An I- that continues no entity of its kind counts as B-.
-
-    Args:
-        labels: one of `BIO_LABELS` for each token, or None for a token without characters.
-        offsets: as for `bio_labels`. An entity spans its tokens exactly, so tokens must not include the space
-            before them.
-
-    Returns:
-        The entities, from left to right.
-
-    Raises:
-        ValueError: labels and offsets differ in number, or a label is not one of `BIO_LABELS`.
-    """
-    if len(labels) != len(offsets):
-        raise ValueError(f"{len(labels)} labels for the offsets of {len(offsets)} tokens")
-    entities: list[Entity] = []
-    previous = "O"
-    for label, (start, end) in zip(labels, offsets, strict=True):
-        if label is not None and label not in BIO_LABELS:
-            raise ValueError(f"the label {label!r} is not one of {', '.join(BIO_LABELS)}")
-        place, _, kind = (label or "O").partition("-")
-        if place == "I" and previous.endswith(f"-{kind}"):
-            entities[-1] = entities[-1]._replace(end=end)
-        elif place != "O":
-            entities.append(Entity(start, end, kind))
-        previous = label or "O"
-    return tuple(entities)
 
 
 def capitalized(text: str, label: str) -> tuple[Entity, ...]:

@@ -12,6 +12,7 @@ To add a model, add a row. If its class is new, a formula here lets the tests co
 import ast
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -111,8 +112,7 @@ def count_by_hand(row: Mapping[str, Any], *, at_work: bool = False) -> int:
         raise ValueError(
             f"no formula for the class {row['model_class']!r}: there are {', '.join(sorted(FORMULAS))}"
         )
-    formula, chosen = FORMULAS[row["model_class"]], settings(row, "published")
-    return formula(**chosen, at_work=True) if at_work and formula in _WITH_EXPERTS else formula(**chosen)
+    return FORMULAS[row["model_class"]](**settings(row, "published"), at_work=at_work)
 
 
 def _read(text: str) -> dict[str, Any]:
@@ -129,6 +129,32 @@ def _read(text: str) -> dict[str, Any]:
 
 
 # The parts that formulas share ----------------------------------------------------------------------------
+
+
+class _Settings(SimpleNamespace):
+    """The settings of a configuration by their names in the library; here, those that most do not have."""
+
+    at_work = False  # Of experts, count only those that work on a token.
+    head_dim: int | None = None
+    query_bias = False
+    tie_word_embeddings = False
+
+    def but(self, **changed: Any) -> "_Settings":
+        """Return them with some of them changed."""
+        return _Settings(**vars(self) | changed)
+
+
+FORMULAS: dict[str, Callable[..., int]] = {}  # By class of the library; each takes settings by name.
+
+
+def _of(*classes: str) -> Callable[[Callable[[_Settings], int]], Callable[[_Settings], int]]:
+    """Make a function of settings the formula of some classes."""
+
+    def register(formula: Callable[[_Settings], int]) -> Callable[[_Settings], int]:
+        FORMULAS.update(dict.fromkeys(classes, lambda **settings: formula(_Settings(**settings))))
+        return formula
+
+    return register
 
 
 def _linear(inputs: int, outputs: int, bias: bool = True) -> int:
@@ -153,351 +179,223 @@ def _layer(width: int, inner: int, attentions: int = 1) -> int:
     return attentions * _attention(width) + _feed_forward(width, inner) + norms
 
 
-# One formula per class; the names are the library's settings ----------------------------------------------
-
-
-def _bert_body(
-    *,
-    vocab_size: int,
-    hidden_size: int,
-    num_hidden_layers: int,
-    intermediate_size: int,
-    max_position_embeddings: int,
-    type_vocab_size: int,
-    **_: Any,
-) -> int:
-    rows = vocab_size + max_position_embeddings + type_vocab_size
-    layers = num_hidden_layers * _layer(hidden_size, intermediate_size)
-    return rows * hidden_size + _norm(hidden_size) + layers
-
-
-def _bert_with_pooler(*, hidden_size: int, **settings: Any) -> int:
-    return _bert_body(hidden_size=hidden_size, **settings) + _linear(hidden_size, hidden_size)
+# Encoders -------------------------------------------------------------------------------------------------
 
-
-def _bert(*, hidden_size: int, vocab_size: int, **settings: Any) -> int:
-    body = _bert_with_pooler(hidden_size=hidden_size, vocab_size=vocab_size, **settings)
-    masked = _linear(hidden_size, hidden_size) + _norm(hidden_size) + vocab_size  # Its matrix is shared.
-    return body + masked + _linear(hidden_size, 2)
-
-
-def _distilbert(
-    *, vocab_size: int, dim: int, n_layers: int, hidden_dim: int, max_position_embeddings: int, **_: Any
-) -> int:
-    return (vocab_size + max_position_embeddings) * dim + _norm(dim) + n_layers * _layer(dim, hidden_dim)
-
-
-def _xlm(
-    *,
-    vocab_size: int,
-    emb_dim: int,
-    n_layers: int,
-    max_position_embeddings: int,
-    n_langs: int,
-    **_: Any,
-) -> int:
-    rows = vocab_size + max_position_embeddings + n_langs
-    return rows * emb_dim + _norm(emb_dim) + n_layers * _layer(emb_dim, 4 * emb_dim)
-
-
-def _albert(
-    *,
-    vocab_size: int,
-    embedding_size: int,
-    hidden_size: int,
-    intermediate_size: int,
-    max_position_embeddings: int,
-    type_vocab_size: int,
-    **_: Any,
-) -> int:
-    rows = vocab_size + max_position_embeddings + type_vocab_size
-    embedding = rows * embedding_size + _norm(embedding_size) + _linear(embedding_size, hidden_size)
-    return embedding + _layer(hidden_size, intermediate_size) + _linear(hidden_size, hidden_size)
-
-
-def _electra(*, embedding_size: int, hidden_size: int, **settings: Any) -> int:
-    if embedding_size != hidden_size:
-        raise ValueError(f"embedding_size={embedding_size} has to be hidden_size={hidden_size} here")
-    head = _linear(hidden_size, hidden_size) + _linear(hidden_size, 1)
-    return _bert_body(hidden_size=hidden_size, **settings) + head
-
-
-def _deberta(
-    *,
-    vocab_size: int,
-    hidden_size: int,
-    num_hidden_layers: int,
-    intermediate_size: int,
-    max_position_embeddings: int,
-    **_: Any,
-) -> int:
-    content = 3 * hidden_size**2 + 2 * hidden_size  # Only query and value have a bias.
-    position = _linear(hidden_size, hidden_size, bias=False) + _linear(hidden_size, hidden_size)
-    attention = content + position + _linear(hidden_size, hidden_size)
-    layer = attention + _feed_forward(hidden_size, intermediate_size) + 2 * _norm(hidden_size)
-    distances = 2 * max_position_embeddings
-    return (vocab_size + distances) * hidden_size + _norm(hidden_size) + num_hidden_layers * layer
-
-
-def _modernbert(
-    *, vocab_size: int, hidden_size: int, num_hidden_layers: int, intermediate_size: int, **_: Any
-) -> int:
-    layer = 4 * hidden_size**2 + 3 * hidden_size * intermediate_size + 2 * hidden_size
-    norms = 2 * hidden_size - hidden_size  # Of the embedding and at the end; the first layer lacks one.
-    return vocab_size * hidden_size + num_hidden_layers * layer + norms
-
-
-def _gpt(*, vocab_size: int, n_embd: int, n_layer: int, n_positions: int, **_: Any) -> int:
-    return (vocab_size + n_positions) * n_embd + n_layer * _layer(n_embd, 4 * n_embd)
-
-
-def _gpt2(*, n_embd: int, **settings: Any) -> int:
-    return _gpt(n_embd=n_embd, **settings) + _norm(n_embd)
-
 
-def _ctrl(*, vocab_size: int, n_embd: int, n_layer: int, dff: int, **_: Any) -> int:
-    return vocab_size * n_embd + n_layer * _layer(n_embd, dff) + _norm(n_embd)
-
-
-def _gpt_neo(
-    *, vocab_size: int, hidden_size: int, num_layers: int, max_position_embeddings: int, **_: Any
-) -> int:
-    layer = _layer(hidden_size, 4 * hidden_size) - 3 * hidden_size  # Query, key and value have no bias.
-    rows = vocab_size + max_position_embeddings
-    return rows * hidden_size + num_layers * layer + _norm(hidden_size)
-
-
-def _gptj(*, vocab_size: int, n_embd: int, n_layer: int, **_: Any) -> int:
-    layer = 4 * n_embd**2 + _feed_forward(n_embd, 4 * n_embd) + _norm(n_embd)  # One norm for both.
-    return vocab_size * n_embd + n_layer * layer + _norm(n_embd) + _linear(n_embd, vocab_size)
-
-
-def _llama(
-    *,
-    vocab_size: int,
-    hidden_size: int,
-    num_hidden_layers: int,
-    num_attention_heads: int,
-    num_key_value_heads: int,
-    intermediate_size: int,
-    head_dim: int | None = None,
-    tie_word_embeddings: bool = False,
-    query_bias: bool = False,
-    **_: Any,
-) -> int:
-    head_dim = head_dim or hidden_size // num_attention_heads
-    query, key_and_value = head_dim * num_attention_heads, 2 * head_dim * num_key_value_heads
-    attention = _linear(hidden_size, query + key_and_value, query_bias) + query * hidden_size
-    layer = attention + 3 * hidden_size * intermediate_size + 2 * hidden_size
-    matrices = 1 if tie_word_embeddings else 2  # Embedding and head.
-    return matrices * vocab_size * hidden_size + num_hidden_layers * layer + hidden_size
-
-
-def _qwen(**settings: Any) -> int:
-    return _llama(**settings, query_bias=True)
-
-
-def _qwen3(*, num_hidden_layers: int, head_dim: int, **settings: Any) -> int:
-    norms = num_hidden_layers * 2 * head_dim  # Of queries and of keys.
-    return _llama(num_hidden_layers=num_hidden_layers, head_dim=head_dim, **settings) + norms
-
-
-def _gemma3(*, num_hidden_layers: int, hidden_size: int, **settings: Any) -> int:
-    own = {"num_hidden_layers": num_hidden_layers, "hidden_size": hidden_size, "tie_word_embeddings": True}
-    return _qwen3(**own, **settings) + num_hidden_layers * 2 * hidden_size  # Norms after the sublayers.
-
-
-def _mixtral(
-    *,
-    hidden_size: int,
-    num_hidden_layers: int,
-    intermediate_size: int,
-    num_local_experts: int,
-    num_experts_per_tok: int,
-    at_work: bool = False,
-    **settings: Any,
-) -> int:
-    own = {"hidden_size": hidden_size, "num_hidden_layers": num_hidden_layers}
-    rest = _llama(**own, intermediate_size=0, **settings)
-    experts = num_experts_per_tok if at_work else num_local_experts
-    router = num_local_experts * hidden_size
-    return rest + num_hidden_layers * (experts * 3 * hidden_size * intermediate_size + router)
-
-
-def _gpt_oss(
-    *,
-    hidden_size: int,
-    num_hidden_layers: int,
-    num_attention_heads: int,
-    head_dim: int,
-    intermediate_size: int,
-    num_local_experts: int,
-    num_experts_per_tok: int,
-    at_work: bool = False,
-    **settings: Any,
-) -> int:
-    rest = _llama(
-        hidden_size=hidden_size,
-        num_hidden_layers=num_hidden_layers,
-        num_attention_heads=num_attention_heads,
-        head_dim=head_dim,
-        intermediate_size=0,
-        query_bias=True,
-        **settings,
-    )
-    expert = _linear(hidden_size, 2 * intermediate_size) + _linear(intermediate_size, hidden_size)
-    experts = num_experts_per_tok if at_work else num_local_experts
-    router = _linear(hidden_size, num_local_experts)
-    sinks = num_attention_heads  # A learned score for nothing, one a head.
-    layer = experts * expert + router + sinks + hidden_size  # The output of attention has a bias, too.
-    return rest + num_hidden_layers * layer
-
-
-def _deepseek(
-    *,
-    vocab_size: int,
-    hidden_size: int,
-    num_hidden_layers: int,
-    first_k_dense_replace: int,
-    num_attention_heads: int,
-    intermediate_size: int,
-    moe_intermediate_size: int,
-    n_routed_experts: int,
-    n_shared_experts: int,
-    num_experts_per_tok: int,
-    q_lora_rank: int,
-    kv_lora_rank: int,
-    qk_nope_head_dim: int,
-    qk_rope_head_dim: int,
-    v_head_dim: int,
-    at_work: bool = False,
-) -> int:
-    heads = num_attention_heads
-    query = hidden_size * q_lora_rank + q_lora_rank * heads * (qk_nope_head_dim + qk_rope_head_dim)
-    key_and_value = hidden_size * (kv_lora_rank + qk_rope_head_dim)
-    key_and_value += kv_lora_rank * heads * (qk_nope_head_dim + v_head_dim)
-    attention = query + key_and_value + heads * v_head_dim * hidden_size + q_lora_rank + kv_lora_rank
-    expert = 3 * hidden_size * moe_intermediate_size
-    experts = (num_experts_per_tok if at_work else n_routed_experts) + n_shared_experts
-    sparse = (num_hidden_layers - first_k_dense_replace) * (experts * expert + n_routed_experts * hidden_size)
-    dense = first_k_dense_replace * 3 * hidden_size * intermediate_size
-    each = attention + 2 * hidden_size
-    return 2 * vocab_size * hidden_size + num_hidden_layers * each + sparse + dense + hidden_size
-
-
-def _gemma(**settings: Any) -> int:
-    return _llama(**settings, tie_word_embeddings=True)
-
-
-def _t5(
-    *,
-    vocab_size: int,
-    d_model: int,
-    d_kv: int,
-    d_ff: int,
-    num_layers: int,
-    num_heads: int,
-    relative_attention_num_buckets: int,
-    **_: Any,
-) -> int:
-    attention = 4 * d_model * d_kv * num_heads
-    encoder = attention + 2 * d_model * d_ff + 2 * d_model
-    decoder = encoder + attention + d_model
-    rest = 2 * relative_attention_num_buckets * num_heads + 2 * d_model
-    return vocab_size * d_model + num_layers * (encoder + decoder) + rest
-
-
-def _two_stacks(
-    *,
-    vocab_size: int,
-    d_model: int,
-    encoder_layers: int,
-    decoder_layers: int,
-    encoder_ffn_dim: int,
-    decoder_ffn_dim: int,
-    **_: Any,
-) -> int:
-    encoder = encoder_layers * _layer(d_model, encoder_ffn_dim)
-    decoder = decoder_layers * _layer(d_model, decoder_ffn_dim, attentions=2)
-    return vocab_size * d_model + encoder + decoder
-
-
-def _bart(*, d_model: int, max_position_embeddings: int, **settings: Any) -> int:
-    each = (max_position_embeddings + 2) * d_model + _norm(d_model)  # Two rows are never used.
-    return _two_stacks(d_model=d_model, **settings) + 2 * each
-
-
-def _m2m(*, d_model: int, **settings: Any) -> int:
-    return _two_stacks(d_model=d_model, **settings) + 2 * _norm(d_model)  # At the end of each stack.
-
-
-def _marian(*, d_model: int, max_position_embeddings: int, **settings: Any) -> int:
-    return _two_stacks(d_model=d_model, **settings) + 2 * max_position_embeddings * d_model
-
-
-def _pegasus(*, d_model: int, **settings: Any) -> int:
-    return _marian(d_model=d_model, **settings) + 2 * _norm(d_model)
-
-
-def _longformer(*, hidden_size: int, num_hidden_layers: int, **settings: Any) -> int:
-    bert = _bert_with_pooler(hidden_size=hidden_size, num_hidden_layers=num_hidden_layers, **settings)
-    return bert + num_hidden_layers * 3 * _linear(hidden_size, hidden_size)  # For global attention.
-
-
-def _vit(
-    *,
-    hidden_size: int,
-    num_hidden_layers: int,
-    intermediate_size: int,
-    image_size: int,
-    patch_size: int,
-    num_channels: int,
-    **_: Any,
-) -> int:
-    patches = (image_size // patch_size) ** 2
-    embedding = _linear(num_channels * patch_size**2, hidden_size) + (1 + patches + 1) * hidden_size
-    layers = num_hidden_layers * _layer(hidden_size, intermediate_size)
-    return embedding + layers + _norm(hidden_size) + _linear(hidden_size, hidden_size)
-
-
-def _xlnet(*, vocab_size: int, d_model: int, n_layer: int, d_inner: int, **_: Any) -> int:
-    matrices = 5 * d_model**2  # Query, key, value, output, and one for relative positions.
-    biases = (3 + 2) * d_model  # Of content, position and segment; and two vectors for segments.
-    layer = matrices + biases + _feed_forward(d_model, d_inner) + 2 * _norm(d_model)
-    return (vocab_size + 1) * d_model + n_layer * layer  # One vector stands for a hidden token.
-
-
-FORMULAS: dict[str, Callable[..., int]] = {
-    "AlbertModel": _albert,
-    "BartModel": _bart,
-    "BertForPreTraining": _bert,
-    "BigBirdModel": _bert_with_pooler,
-    "CTRLModel": _ctrl,
-    "DebertaModel": _deberta,
-    "DeepseekV3ForCausalLM": _deepseek,
-    "DistilBertModel": _distilbert,
-    "ElectraForPreTraining": _electra,
-    "GPT2Model": _gpt2,
-    "GPTJForCausalLM": _gptj,
-    "GPTNeoForCausalLM": _gpt_neo,
-    "Gemma3ForCausalLM": _gemma3,
-    "GemmaForCausalLM": _gemma,
-    "GptOssForCausalLM": _gpt_oss,
-    "LlamaForCausalLM": _llama,
-    "LongformerModel": _longformer,
-    "M2M100Model": _m2m,
-    "MarianModel": _marian,
-    "MixtralForCausalLM": _mixtral,
-    "ModernBertModel": _modernbert,
-    "OpenAIGPTModel": _gpt,
-    "PegasusModel": _pegasus,
-    "Qwen2ForCausalLM": _qwen,
-    "Qwen3ForCausalLM": _qwen3,
-    "RobertaModel": _bert_with_pooler,
-    "T5ForConditionalGeneration": _t5,
-    "ViTModel": _vit,
-    "XLMModel": _xlm,
-    "XLMRobertaModel": _bert_with_pooler,
-    "XLNetModel": _xlnet,
-}
-_WITH_EXPERTS = (_mixtral, _gpt_oss, _deepseek)
+def _bert_body(s: _Settings) -> int:
+    rows = s.vocab_size + s.max_position_embeddings + s.type_vocab_size
+    layers = s.num_hidden_layers * _layer(s.hidden_size, s.intermediate_size)
+    return rows * s.hidden_size + _norm(s.hidden_size) + layers
+
+
+@_of("BigBirdModel", "RobertaModel", "XLMRobertaModel")
+def _bert_with_pooler(s: _Settings) -> int:
+    return _bert_body(s) + _linear(s.hidden_size, s.hidden_size)
+
+
+@_of("BertForPreTraining")
+def _bert(s: _Settings) -> int:
+    masked = _linear(s.hidden_size, s.hidden_size) + _norm(s.hidden_size) + s.vocab_size  # Shares its matrix.
+    return _bert_with_pooler(s) + masked + _linear(s.hidden_size, 2)
+
+
+@_of("DistilBertModel")
+def _distilbert(s: _Settings) -> int:
+    rows = s.vocab_size + s.max_position_embeddings
+    return rows * s.dim + _norm(s.dim) + s.n_layers * _layer(s.dim, s.hidden_dim)
+
+
+@_of("XLMModel")
+def _xlm(s: _Settings) -> int:
+    rows = s.vocab_size + s.max_position_embeddings + s.n_langs
+    return rows * s.emb_dim + _norm(s.emb_dim) + s.n_layers * _layer(s.emb_dim, 4 * s.emb_dim)
+
+
+@_of("AlbertModel")
+def _albert(s: _Settings) -> int:
+    rows = s.vocab_size + s.max_position_embeddings + s.type_vocab_size
+    embedding = rows * s.embedding_size + _norm(s.embedding_size) + _linear(s.embedding_size, s.hidden_size)
+    return embedding + _layer(s.hidden_size, s.intermediate_size) + _linear(s.hidden_size, s.hidden_size)
+
+
+@_of("ElectraForPreTraining")
+def _electra(s: _Settings) -> int:
+    if s.embedding_size != s.hidden_size:
+        raise ValueError(f"embedding_size={s.embedding_size} has to be hidden_size={s.hidden_size} here")
+    return _bert_with_pooler(s) + _linear(s.hidden_size, 1)
+
+
+@_of("DebertaModel")
+def _deberta(s: _Settings) -> int:
+    content = 3 * s.hidden_size**2 + 2 * s.hidden_size  # Only query and value have a bias.
+    position = _linear(s.hidden_size, s.hidden_size, bias=False) + _linear(s.hidden_size, s.hidden_size)
+    attention = content + position + _linear(s.hidden_size, s.hidden_size)
+    layer = attention + _feed_forward(s.hidden_size, s.intermediate_size) + 2 * _norm(s.hidden_size)
+    rows = s.vocab_size + 2 * s.max_position_embeddings  # Of words and of distances.
+    return rows * s.hidden_size + _norm(s.hidden_size) + s.num_hidden_layers * layer
+
+
+@_of("ModernBertModel")
+def _modernbert(s: _Settings) -> int:
+    layer = 4 * s.hidden_size**2 + 3 * s.hidden_size * s.intermediate_size + 2 * s.hidden_size
+    norms = 2 * s.hidden_size - s.hidden_size  # Of the embedding and at the end; the first layer lacks one.
+    return s.vocab_size * s.hidden_size + s.num_hidden_layers * layer + norms
+
+
+@_of("XLNetModel")
+def _xlnet(s: _Settings) -> int:
+    matrices = 5 * s.d_model**2  # Query, key, value, output, and one for relative positions.
+    biases = (3 + 2) * s.d_model  # Of content, position and segment; and two vectors for segments.
+    layer = matrices + biases + _feed_forward(s.d_model, s.d_inner) + 2 * _norm(s.d_model)
+    return (s.vocab_size + 1) * s.d_model + s.n_layer * layer  # One vector stands for a hidden token.
+
+
+@_of("LongformerModel")
+def _longformer(s: _Settings) -> int:
+    for_global_attention = 3 * _linear(s.hidden_size, s.hidden_size)
+    return _bert_with_pooler(s) + s.num_hidden_layers * for_global_attention
+
+
+@_of("ViTModel")
+def _vit(s: _Settings) -> int:
+    patches = (s.image_size // s.patch_size) ** 2
+    embedding = _linear(s.num_channels * s.patch_size**2, s.hidden_size) + (1 + patches + 1) * s.hidden_size
+    layers = s.num_hidden_layers * _layer(s.hidden_size, s.intermediate_size)
+    return embedding + layers + _norm(s.hidden_size) + _linear(s.hidden_size, s.hidden_size)
+
+
+# Decoders -------------------------------------------------------------------------------------------------
+
+
+@_of("OpenAIGPTModel")
+def _gpt(s: _Settings) -> int:
+    return (s.vocab_size + s.n_positions) * s.n_embd + s.n_layer * _layer(s.n_embd, 4 * s.n_embd)
+
+
+@_of("GPT2Model")
+def _gpt2(s: _Settings) -> int:
+    return _gpt(s) + _norm(s.n_embd)
+
+
+@_of("CTRLModel")
+def _ctrl(s: _Settings) -> int:
+    return s.vocab_size * s.n_embd + s.n_layer * _layer(s.n_embd, s.dff) + _norm(s.n_embd)
+
+
+@_of("GPTNeoForCausalLM")
+def _gpt_neo(s: _Settings) -> int:
+    layer = _layer(s.hidden_size, 4 * s.hidden_size) - 3 * s.hidden_size  # Only the output has a bias.
+    rows = s.vocab_size + s.max_position_embeddings
+    return rows * s.hidden_size + s.num_layers * layer + _norm(s.hidden_size)
+
+
+@_of("GPTJForCausalLM")
+def _gptj(s: _Settings) -> int:
+    layer = 4 * s.n_embd**2 + _feed_forward(s.n_embd, 4 * s.n_embd) + _norm(s.n_embd)  # One norm for both.
+    head = _linear(s.n_embd, s.vocab_size)
+    return s.vocab_size * s.n_embd + s.n_layer * layer + _norm(s.n_embd) + head
+
+
+@_of("LlamaForCausalLM")
+def _llama(s: _Settings) -> int:
+    head_dim = s.head_dim or s.hidden_size // s.num_attention_heads
+    query, key_and_value = head_dim * s.num_attention_heads, 2 * head_dim * s.num_key_value_heads
+    attention = _linear(s.hidden_size, query + key_and_value, s.query_bias) + query * s.hidden_size
+    layer = attention + 3 * s.hidden_size * s.intermediate_size + 2 * s.hidden_size
+    matrices = 1 if s.tie_word_embeddings else 2  # Embedding and head.
+    return matrices * s.vocab_size * s.hidden_size + s.num_hidden_layers * layer + s.hidden_size
+
+
+@_of("Qwen2ForCausalLM")
+def _qwen(s: _Settings) -> int:
+    return _llama(s.but(query_bias=True))
+
+
+@_of("Qwen3ForCausalLM")
+def _qwen3(s: _Settings) -> int:
+    return _llama(s) + s.num_hidden_layers * 2 * s.head_dim  # Norms of queries and of keys.
+
+
+@_of("GemmaForCausalLM")
+def _gemma(s: _Settings) -> int:
+    return _llama(s.but(tie_word_embeddings=True))
+
+
+@_of("Gemma3ForCausalLM")
+def _gemma3(s: _Settings) -> int:
+    after_sublayers = s.num_hidden_layers * 2 * s.hidden_size  # Norms.
+    return _qwen3(s.but(tie_word_embeddings=True)) + after_sublayers
+
+
+@_of("MixtralForCausalLM")
+def _mixtral(s: _Settings) -> int:
+    experts = s.num_experts_per_tok if s.at_work else s.num_local_experts
+    router = s.num_local_experts * s.hidden_size
+    layer = experts * 3 * s.hidden_size * s.intermediate_size + router
+    return _llama(s.but(intermediate_size=0)) + s.num_hidden_layers * layer
+
+
+@_of("GptOssForCausalLM")
+def _gpt_oss(s: _Settings) -> int:
+    expert = _linear(s.hidden_size, 2 * s.intermediate_size) + _linear(s.intermediate_size, s.hidden_size)
+    experts = s.num_experts_per_tok if s.at_work else s.num_local_experts
+    router = _linear(s.hidden_size, s.num_local_experts)
+    sinks = s.num_attention_heads  # A learned score for nothing, one a head.
+    layer = experts * expert + router + sinks + s.hidden_size  # The output of attention has a bias, too.
+    return _llama(s.but(intermediate_size=0, query_bias=True)) + s.num_hidden_layers * layer
+
+
+@_of("DeepseekV3ForCausalLM")
+def _deepseek(s: _Settings) -> int:
+    heads, nope, rope = s.num_attention_heads, s.qk_nope_head_dim, s.qk_rope_head_dim
+    query = s.hidden_size * s.q_lora_rank + s.q_lora_rank * heads * (nope + rope)
+    key_and_value = s.hidden_size * (s.kv_lora_rank + rope)
+    key_and_value += s.kv_lora_rank * heads * (nope + s.v_head_dim)
+    output, norms = heads * s.v_head_dim * s.hidden_size, s.q_lora_rank + s.kv_lora_rank
+    each = query + key_and_value + output + norms + 2 * s.hidden_size
+    experts = (s.num_experts_per_tok if s.at_work else s.n_routed_experts) + s.n_shared_experts
+    sparse = experts * 3 * s.hidden_size * s.moe_intermediate_size + s.n_routed_experts * s.hidden_size
+    dense = 3 * s.hidden_size * s.intermediate_size
+    feed_forward = s.first_k_dense_replace * dense
+    feed_forward += (s.num_hidden_layers - s.first_k_dense_replace) * sparse
+    rest = 2 * s.vocab_size * s.hidden_size + s.hidden_size
+    return rest + s.num_hidden_layers * each + feed_forward
+
+
+# Encoder-decoders -----------------------------------------------------------------------------------------
+
+
+@_of("T5ForConditionalGeneration")
+def _t5(s: _Settings) -> int:
+    attention = 4 * s.d_model * s.d_kv * s.num_heads
+    encoder = attention + 2 * s.d_model * s.d_ff + 2 * s.d_model
+    decoder = encoder + attention + s.d_model
+    rest = 2 * s.relative_attention_num_buckets * s.num_heads + 2 * s.d_model
+    return s.vocab_size * s.d_model + s.num_layers * (encoder + decoder) + rest
+
+
+def _two_stacks(s: _Settings) -> int:
+    encoder = s.encoder_layers * _layer(s.d_model, s.encoder_ffn_dim)
+    decoder = s.decoder_layers * _layer(s.d_model, s.decoder_ffn_dim, attentions=2)
+    return s.vocab_size * s.d_model + encoder + decoder
+
+
+@_of("BartModel")
+def _bart(s: _Settings) -> int:
+    each = (s.max_position_embeddings + 2) * s.d_model + _norm(s.d_model)  # Two rows are never used.
+    return _two_stacks(s) + 2 * each
+
+
+@_of("M2M100Model")
+def _m2m(s: _Settings) -> int:
+    return _two_stacks(s) + 2 * _norm(s.d_model)  # At the end of each stack.
+
+
+@_of("MarianModel")
+def _marian(s: _Settings) -> int:
+    return _two_stacks(s) + 2 * s.max_position_embeddings * s.d_model
+
+
+@_of("PegasusModel")
+def _pegasus(s: _Settings) -> int:
+    return _marian(s) + 2 * _norm(s.d_model)

@@ -16,8 +16,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import joblib
-
 from chapters_src import resources
 from chapters_src.data import docstrings
 from chapters_src.data.docstrings import SPLITS, runs
@@ -68,7 +66,7 @@ class Pairs(NamedTuple):
     dropped: dict[str, int]  # How many of them each of the `FILTERS` dropped, in order.
 
 
-def load(packages: Sequence[str] = PACKAGES) -> Pairs:
+def pairs(packages: Sequence[str] = PACKAGES) -> Pairs:
     """Load the pairs of installed packages.
 
     The first call for a package parses its source; later calls read the cache. The same installed versions
@@ -86,16 +84,10 @@ def load(packages: Sequence[str] = PACKAGES) -> Pairs:
         resources.ResourceError: a package is not installed, or the cache folder cannot be written.
         TypeError: `packages` is a string.
     """
-    if isinstance(packages, str):
-        raise TypeError(f"packages is the string {packages!r}; pass a sequence of names: ({packages!r},)")
-    chosen = sorted(set(packages))
-    for package in chosen:
-        docstrings.cache_key(package)  # Raises here rather than in a worker process.
-    tasks = (joblib.delayed(_harvest)(package) for package in chosen)
-    harvests = joblib.Parallel(n_jobs=min(len(chosen), joblib.cpu_count()))(tasks) if chosen else []
+    harvests = docstrings.of_each(packages, _harvest)
     training_texts = (
         paragraph.text
-        for paragraph in docstrings.load(chosen, docstrings.KINDS)
+        for paragraph in docstrings.paragraphs(packages, docstrings.KINDS)
         if docstrings.split_of(paragraph.module) == "train"
     )
     return _filtered([pair for harvest in harvests for pair in harvest], training_texts)
@@ -130,9 +122,7 @@ def _cut(text: str) -> tuple[str, str, str]:
 
 def _harvest(package: str) -> list[Pair]:
     """Harvest one package, through the cache."""
-    rules = (
-        b"".join(Path(module.__file__).read_bytes() for module in (sentences,)) + Path(__file__).read_bytes()
-    )
+    rules = Path(sentences.__file__).read_bytes() + Path(__file__).read_bytes()
     key = docstrings.cache_key(package) | {"pairs": hashlib.sha256(rules).hexdigest()}
 
     def build(entry: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chapters_src import resources
+from chapters_src.data import damaged, lines_of
 
 WORDS = (
     *("array", "axis", "banana", "fly", "good", "hotel"),
@@ -71,7 +72,7 @@ class WordNet(NamedTuple):
         return [[*chain, name] for up in above for chain in self.chains(up)] if above else [[name]]
 
 
-def load(words: Sequence[str] = WORDS) -> WordNet:
+def read(words: Sequence[str] = WORDS) -> WordNet:
     """Load the senses of words.
 
     Args:
@@ -135,7 +136,7 @@ def _with_what_is_above(senses: dict[str, tuple[str, ...]], synsets: dict[str, S
 
 
 def write(wordnet: WordNet, folder: Path) -> None:
-    """Write what `load` reads, for an extract of other words.
+    """Write what `read` reads, for an extract of other words.
 
     Args:
         wordnet: what `extract` returned.
@@ -170,15 +171,11 @@ def _list(field: str) -> tuple[str, ...]:
 
 
 def _read(path: Path, columns: list[str]) -> list[list[str]]:
-    try:
-        rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeError) as error:
-        raise resources.ResourceError(f"{path} cannot be read ({error}). {_WAY_OUT}") from None
-    for number, row in enumerate(rows, start=1):
+    rows = []
+    for number, line in lines_of(path):
+        row = line.split("\t")
         if len(row) != len(columns) or (number == 1 and row != columns):
             problem = f"{len(row)} fields instead of {', '.join(columns)}"
-            raise resources.ResourceError(f"{path}, line {number}: {problem}. {_WAY_OUT}")
+            raise damaged(path, number, problem, "put a tab between fields")
+        rows.append(row)
     return rows[1:]
-
-
-_WAY_OUT = "Restore the file from this book's repository, or install the package again."

@@ -17,9 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from chapters_src.decoding.checks import check_generator
 from chapters_src.decoding.filters import Filter, apply, check_some_left
-from chapters_src.decoding.probabilities import draw, upcast
+from chapters_src.decoding.probabilities import check_generator, draw, upcast
 from chapters_src.decoding.prompts import Prompts, Start, TargetIds, begin
 from chapters_src.decoding.results import Continuation
 from chapters_src.decoding.stopping import ONLY_LENGTH, Stop
@@ -46,26 +45,16 @@ def beam_search(
 
     The score of a hypothesis is the sum of its filtered log-probabilities divided by its length to the power
     of `length_penalty`: 0 gives the sum, 1 the mean. Positive values favor long hypotheses, negative values
-    short ones. Filtered log-probabilities are not normalized again.
+    short ones. Filters are applied to the log-probabilities, which are not normalized again.
 
-    Args:
-        model: as for `greedy`.
-        prompts: as for `greedy`.
-        attention_mask: as for `greedy`.
-        num_beams: N, at least 1.
-        max_new_tokens: as for `greedy`.
-        length_penalty: the exponent of the length.
-        early_stopping: when a source is finished. True: as soon as it has N hypotheses. False: if the best
-            beam, ended now, would not beat the worst of N hypotheses, although with a positive penalty it
-            could still improve. "never": only if it can no longer beat them.
-        num_hypotheses: how many to return, at most `num_beams`.
-        target_ids: as for `greedy`.
-        filters: applied to the log-probabilities in this order before candidates are selected.
-        stop: as for `greedy`.
+    `early_stopping` says when a source is finished. True: as soon as it has N hypotheses. False: if the best
+    beam, ended now, would not beat the worst of N hypotheses, although with a positive penalty it could still
+    improve. "never": only if it can no longer beat them. Arguments that are not named here are as for
+    `greedy`.
 
     Returns:
-        The hypotheses of each prompt with their scores, the best first. There are fewer than requested if no
-        others exist. (The library adds copies, scored -1e9 over a power of the length.)
+        The best `num_hypotheses` (at most N) of each prompt with their scores, the best first. There are
+        fewer if no others exist. (The library adds copies, scored -1e9 over a power of the length.)
 
     Raises:
         ValueError: an argument is not valid, the context is too small, or the filters leave no token.
@@ -91,30 +80,14 @@ def beam_sample(
     filters: Sequence[Filter] = (),
     stop: Stop = ONLY_LENGTH,
 ) -> list[list[Continuation]]:
-    """Search with beams, but draw the candidates at random.
+    """Search with beams, but draw the candidates at random. Arguments and result are those of `beam_search`.
 
     Candidates are drawn without replacement from the continuations of all beams, with probabilities in
     proportion to those of the whole hypotheses. A candidate that ends becomes a hypothesis if it is among the
     first N drawn. Of the others, the N most probable become beams, whenever they were drawn.
 
-    Args:
-        model: as for `greedy`.
-        prompts: as for `greedy`.
-        attention_mask: as for `greedy`.
-        generator: the source of randomness; the same seed gives the same tokens.
-        num_beams: N, at least 1.
-        max_new_tokens: as for `greedy`.
-        length_penalty: as for `beam_search`.
-        early_stopping: as for `beam_search`.
-        num_hypotheses: as for `beam_search`.
-        target_ids: as for `greedy`.
-        filters: applied to the log-probabilities in this order before candidates are drawn. As in the
-            library, a temperature applies to the new token, not to the sum.
-        stop: as for `greedy`.
-
-    Returns:
-        The hypotheses of each prompt with their scores, the best first; fewer than requested if no others
-        were found.
+    The same seed of the generator gives the same tokens. As in the library, a temperature among the filters
+    applies to the new token, not to the sum.
 
     Raises:
         ValueError: as for `beam_search`.

@@ -6,7 +6,7 @@ left, as -1. Filters are applied in the order given: `[repetition_penalty(1.2), 
 a fixed order: repetition penalty, n-grams, temperature, top-k, top-p, min-p, typical.
 
 A token that is ruled out gets minus infinity. At least one token always remains, except that
-`no_repeat_ngram` can rule out all.
+`no_repeat_ngram` can rule out all. Beam sampling needs more than one: `min_tokens_to_keep`.
 
 Each filter returns exactly what the corresponding logits processor of the Transformers library returns,
 except for padding, which is not a token here. The library ignores padding in its repetition penalty, but not
@@ -30,12 +30,6 @@ def temperature(value: float) -> Filter:
 
     This is the Boltzmann distribution of statistical mechanics, with the negative logits as energies.
 
-    Args:
-        value: greater than 0.
-
-    Returns:
-        The filter.
-
     Raises:
         ValueError: the value is not positive.
     """
@@ -48,13 +42,6 @@ def top_k(num_tokens: int, min_tokens_to_keep: int = 1) -> Filter:
     """Keep the k most probable tokens, and those that tie with the last of them.
 
     Fan et al. (2018), https://arxiv.org/abs/1805.04833.
-
-    Args:
-        num_tokens: k, at least 1.
-        min_tokens_to_keep: minimum number of tokens; beam sampling needs more than one.
-
-    Returns:
-        The filter.
 
     Raises:
         ValueError: a number is not a positive integer.
@@ -75,15 +62,8 @@ def top_p(mass: float, min_tokens_to_keep: int = 1) -> Filter:
 
     Holtzman et al. (2020), section 3.1, https://arxiv.org/abs/1904.09751.
 
-    Args:
-        mass: p, greater than 0 and at most 1.
-        min_tokens_to_keep: minimum number of tokens; beam sampling needs more than one.
-
-    Returns:
-        The filter.
-
     Raises:
-        ValueError: an argument is out of range.
+        ValueError: p is not greater than 0 and at most 1, or the other number is not a positive integer.
     """
     if not 0 < mass <= 1:
         raise ValueError(
@@ -105,15 +85,8 @@ def min_p(share: float, min_tokens_to_keep: int = 1) -> Filter:
 
     Nguyen et al. (2024), https://arxiv.org/abs/2407.01082.
 
-    Args:
-        share: from 0, which keeps all tokens, to 1.
-        min_tokens_to_keep: minimum number of tokens; beam sampling needs more than one.
-
-    Returns:
-        The filter.
-
     Raises:
-        ValueError: an argument is out of range.
+        ValueError: the share is not from 0 to 1, or the other number is not a positive integer.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"min_p={share} has to be a share of the highest probability, from 0 to 1")
@@ -134,15 +107,8 @@ def typical_p(mass: float, min_tokens_to_keep: int = 1) -> Filter:
     The information content of a token is its negative log-probability, and the entropy is its expected value,
     so even the most probable token may be ruled out. Meister et al. (2023), https://arxiv.org/abs/2202.00666.
 
-    Args:
-        mass: greater than 0 and less than 1.
-        min_tokens_to_keep: minimum number of tokens; beam sampling needs more than one.
-
-    Returns:
-        The filter.
-
     Raises:
-        ValueError: an argument is out of range.
+        ValueError: the mass is not between 0 and 1, or the other number is not a positive integer.
     """
     if not 0 < mass < 1:
         raise ValueError(
@@ -165,17 +131,11 @@ def typical_p(mass: float, min_tokens_to_keep: int = 1) -> Filter:
 
 
 def repetition_penalty(penalty: float) -> Filter:
-    """Make tokens that have occurred less probable, no matter how often they have occurred.
+    """Make tokens that have occurred less probable (below 1: more), no matter how often they have occurred.
 
     Positive logits are divided by the penalty, negative ones multiplied, as in the library. Keskar et al.
     (2019), section 4.1, https://arxiv.org/abs/1909.05858, divide all, which makes tokens with negative logits
     more probable. Beam search filters log-probabilities, which are never positive.
-
-    Args:
-        penalty: positive; greater than 1 is a penalty, less than 1 a reward.
-
-    Returns:
-        The filter.
 
     Raises:
         ValueError: the penalty is not positive.
@@ -191,15 +151,9 @@ def repetition_penalty(penalty: float) -> Filter:
 
 
 def no_repeat_ngram(size: int) -> Filter:
-    """Rule out each token that would repeat an n-gram.
+    """Rule out each token that would repeat an n-gram; with a size of 1, no token occurs twice.
 
     Paulus et al. (2018), section 2.5, https://arxiv.org/abs/1705.04304, for trigrams.
-
-    Args:
-        size: n, at least 1; with 1, no token occurs twice.
-
-    Returns:
-        The filter.
 
     Raises:
         ValueError: the size is not a positive integer.

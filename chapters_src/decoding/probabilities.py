@@ -10,31 +10,24 @@ def upcast(logits: Tensor) -> Tensor:
 
 
 def log_probabilities_of(ids: Tensor, logits: Tensor) -> Tensor:
-    """Return the log-probability of each token.
+    """Return the log-probability of each token, in natural logarithms: ids (...), logits (..., V) -> (...).
 
     `log_softmax` cannot underflow. The logarithm of a float32 softmax is minus infinity for a token whose
     logit is 104 below the largest.
-
-    Args:
-        ids: (...).
-        logits: (..., V).
-
-    Returns:
-        (...), natural logarithms.
     """
     return logits.log_softmax(dim=-1).gather(-1, ids[..., None]).squeeze(-1)
 
 
 def draw(probabilities: Tensor, num_draws: int, generator: torch.Generator) -> Tensor:
-    """Draw without replacement, on the generator's device, so that results do not depend on the model's.
+    """Draw without replacement from probabilities, (B, V): (B, num_draws), in the order drawn.
 
-    Args:
-        probabilities: (B, V).
-        num_draws: number of draws from each row.
-        generator: the source of randomness.
-
-    Returns:
-        (B, num_draws), in the order drawn.
+    This happens on the generator's device, so that results do not depend on the model's.
     """
     on_device = probabilities.to(generator.device)
     return torch.multinomial(on_device, num_draws, generator=generator).to(probabilities.device)
+
+
+def check_generator(generator: object) -> None:
+    """Raise a TypeError unless the argument is a generator."""
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator={generator!r}: sampling needs a torch.Generator().manual_seed(...)")

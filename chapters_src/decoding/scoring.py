@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from chapters_src.decoding.probabilities import log_probabilities_of, upcast
-from chapters_src.decoding.prompts import Prompts, TargetIds, begin, pad, to_rows
+from chapters_src.decoding.prompts import Prompts, TargetIds, begin, to_rows
 from chapters_src.decoding.results import Scored
+from chapters_src.padding import pad
 
 
 def sequence_log_probability(
@@ -23,17 +24,8 @@ def sequence_log_probability(
     All tokens are scored in one step. A language model does not predict the first token of a text: to score a
     complete text, pass its first token, or a start token, as the prompt.
 
-    Args:
-        model: as for `greedy`.
-        prompts: ids, one list per prompt; or a tensor (B, T), padded on either side. For an encoder-decoder,
-            the sources.
-        continuations: the ids to score, one list per prompt; for an encoder-decoder, the targets without
-            `target_ids`. Include the end token to score the end.
-        attention_mask: for a tensor of prompts: 1 for a token, 0 for padding.
-        target_ids: for an encoder-decoder, and only there: the first tokens of each target.
-
-    Returns:
-        One result per prompt.
+    `continuations` are lists of ids, for an encoder-decoder the targets without `target_ids`; include the end
+    token to score the end. All else is as for `greedy`.
 
     Raises:
         ValueError: the numbers of continuations and prompts differ, a continuation has no token, an id is not
@@ -43,16 +35,10 @@ def sequence_log_probability(
     rows = to_rows(continuations, None)
     if len(rows) != len(prompts):
         raise ValueError(f"{len(rows)} continuations for {len(prompts)} prompts: pass one for each")
-    ids, _ = pad(rows, "right")  # With a causal mask, padding on the right does not matter.
-    state, seen, _ = begin(model, prompts, attention_mask, ids.size(1), target_ids)
-    vocab_size = state.next_logits.size(-1)
-    if ids.min() < 0 or ids.max() >= vocab_size:
-        raise ValueError(
-            f"continuations have ids from {ids.min()} to {ids.max()}, but those of the vocabulary are 0 ... "
-            f"{vocab_size - 1}"
-        )
-    ids = ids.to(seen.device)
+    state, seen, _ = begin(model, prompts, attention_mask, max(map(len, rows)), target_ids)
     logits = state.next_logits[:, None]  # (B, 1, V)
+    # With a causal mask, padding on the right does not matter.
+    ids = pad(rows, padding_id=0, vocab_size=logits.size(-1))[0].to(seen.device)
     if ids.size(1) > 1:
         logits = torch.cat([logits, state.step(ids[:, :-1])], dim=1)  # (B, T, V)
     scored = log_probabilities_of(ids, upcast(logits)).tolist()

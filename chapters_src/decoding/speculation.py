@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from chapters_src.decoding.checks import check_generator
 from chapters_src.decoding.filters import Filter, apply, check_some_left
-from chapters_src.decoding.probabilities import draw, log_probabilities_of, upcast
-from chapters_src.decoding.prompts import Prompts, Start, TargetIds, begin
+from chapters_src.decoding.probabilities import check_generator, draw, log_probabilities_of, upcast
+from chapters_src.decoding.prompts import Start, TargetIds, begin
 from chapters_src.decoding.results import Continuation
 from chapters_src.decoding.stopping import ONLY_LENGTH, Stop
 from chapters_src.transformer.checks import as_integer
@@ -44,8 +43,7 @@ class Speculation:
 
 def speculative(
     model: nn.Module,
-    prompts: Prompts,
-    attention_mask: Tensor | None = None,
+    prompt: Sequence[int],
     *,
     draft: nn.Module | Draft,
     max_new_tokens: int,
@@ -59,35 +57,29 @@ def speculative(
 
     Args:
         model: as for `greedy`, without a sliding window, because rejected tokens have to be discarded.
-        prompts: a single prompt, `[ids]`, because rows would accept different numbers of tokens.
-        attention_mask: as for `greedy`.
+        prompt: the ids of one prompt, because rows would accept different numbers of tokens.
         draft: another model with the same vocabulary, which reads the same prompt; or a function that takes
             the list of ids so far (for an encoder-decoder, those of the target) and returns the logits of the
             next token, (V,), or None for no proposal.
         max_new_tokens: as for `greedy`.
-        num_drafted: maximum number of tokens that the draft proposes at once, at least 1.
+        num_drafted: maximum number of tokens that the draft proposes at once.
         generator: for sampling; None for greedy decoding.
         target_ids: as for `greedy`.
         filters: applied to the logits of the model, and to those of the draft, so that fewer tokens are
             rejected.
         stop: as for `greedy`.
 
-    Returns:
-        The continuation, with the number of accepted tokens.
-
     Raises:
-        ValueError: there are several prompts, an argument is not valid, the draft has another vocabulary, or
-            the model has a sliding window.
+        ValueError: an argument is not valid, the draft has another vocabulary, or the model has a sliding
+            window.
         TypeError: `generator` is not a generator, or the model cannot decode.
     """
     num_drafted = as_integer("num_drafted", num_drafted)
     if generator is not None:
         check_generator(generator)
-    if len(prompts) != 1:
-        raise ValueError(f"{len(prompts)} prompts: speculative decoding takes one at a time")
-    start = begin(model, prompts, attention_mask, max_new_tokens, target_ids, stop)
+    start = begin(model, [prompt], None, max_new_tokens, target_ids, stop)
     if isinstance(draft, nn.Module):
-        draft = _ModelDraft(begin(draft, prompts, attention_mask, max_new_tokens, target_ids))
+        draft = _ModelDraft(begin(draft, [prompt], None, max_new_tokens, target_ids))
     rules = _Rules(draft, num_drafted, filters, generator)
     return _speculate(start, rules, stop)
 

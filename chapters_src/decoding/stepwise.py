@@ -8,9 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from chapters_src.decoding.checks import check_generator
 from chapters_src.decoding.filters import Filter, apply, check_some_left
-from chapters_src.decoding.probabilities import draw, log_probabilities_of, upcast
+from chapters_src.decoding.probabilities import check_generator, draw, log_probabilities_of, upcast
 from chapters_src.decoding.prompts import Prompts, Start, TargetIds, begin
 from chapters_src.decoding.results import Continuation
 from chapters_src.decoding.stopping import ONLY_LENGTH, Stop
@@ -64,23 +63,10 @@ def sample(
     filters: Sequence[Filter] = (),
     stop: Stop = ONLY_LENGTH,
 ) -> list[Continuation]:
-    """Generate by drawing each token from the model's filtered distribution.
+    """Generate by drawing each token from the model's filtered distribution. All else is as for `greedy`.
 
-    All prompts of a batch share the generator, so the result for one depends on the others. For several
-    continuations of one prompt, repeat it: `[ids] * 5`.
-
-    Args:
-        model: as for `greedy`.
-        prompts: as for `greedy`.
-        attention_mask: as for `greedy`.
-        generator: the source of randomness; the same seed gives the same tokens.
-        max_new_tokens: as for `greedy`.
-        target_ids: as for `greedy`.
-        filters: as for `greedy`.
-        stop: as for `greedy`.
-
-    Returns:
-        One continuation per prompt.
+    The same seed of the generator gives the same tokens. All prompts of a batch share the generator, so the
+    result for one depends on the others. For several continuations of one prompt, repeat it: `[ids] * 5`.
 
     Raises:
         ValueError: as for `greedy`.
@@ -111,23 +97,13 @@ def stream(
     filters: Sequence[Filter] = (),
     stop: Stop = ONLY_LENGTH,
 ) -> Iterator[Streamed]:
-    """Yield the tokens of `greedy` or `sample` for one prompt as soon as they are chosen.
+    """Yield the tokens of `greedy`, or with a generator of `sample`, for one prompt, each once it is chosen.
 
     A character of several bytes may take several tokens; its text comes with the last of them. Text that may
     be the beginning of a stop string is held back until that is clear. Joined, the pieces of text are the
-    text of the continuation.
+    text of the continuation; there is text if `stop` has a tokenizer.
 
-    Args:
-        model: as for `greedy`.
-        prompt: the ids of one prompt.
-        max_new_tokens: as for `greedy`.
-        generator: for sampling; None for greedy decoding.
-        target_ids: as for `greedy`.
-        filters: as for `greedy`.
-        stop: as for `greedy`; it needs a tokenizer for text.
-
-    Returns:
-        An iterator. Arguments are checked right away, not when it is used.
+    Arguments are those of `greedy`, and checked right away, not when the iterator is used.
 
     Raises:
         ValueError: an argument is not valid, or the context is too small.

@@ -36,12 +36,7 @@ class Stop:
         stop_strings: str | Sequence[str] = (),
         tokenizer: Decodes | None = None,
     ) -> None:
-        """Check the conditions.
-
-        Args:
-            end_ids: one or several ids.
-            stop_strings: one or several strings.
-            tokenizer: required for stop strings; without it continuations have no text.
+        """Check the conditions. Stop strings require a tokenizer; without one continuations have no text.
 
         Raises:
             ValueError: a number is not an id, a stop string is empty, or stop strings have no tokenizer.
@@ -58,10 +53,7 @@ class Stop:
         object.__setattr__(self, "tokenizer", tokenizer)
 
     def reason(self, ids: Sequence[int]) -> str | None:
-        """Return why a continuation ends with its last token.
-
-        Args:
-            ids: of the continuation, without the prompt; no earlier token has ended it.
+        """Return why a continuation ends with the last of its ids; no earlier one has ended it.
 
         Returns:
             "end" for an end id, "stop" for a stop string; None if it does not end.
@@ -75,11 +67,7 @@ class Stop:
     def text(self, ids: Sequence[int]) -> str | None:
         """Return the text of a continuation, without its end token, cut before the stop string.
 
-        Args:
-            ids: of the continuation, without the prompt.
-
-        Returns:
-            The text; None without a tokenizer.
+        It is None without a tokenizer.
         """
         if self.tokenizer is None:
             return None
@@ -87,17 +75,11 @@ class Stop:
         return text[: self._first_stop(text)]
 
     def certain_text(self, ids: Sequence[int]) -> str:
-        """Return the part of the text that no further token can change.
+        """Return the part of the text of an unfinished continuation that no further token can change.
 
         It excludes an incomplete character at the end, and whatever may become a stop string. This requires
         that the text of the first ids is the beginning of the text of all ids, as with tokenizers on bytes or
-        characters.
-
-        Args:
-            ids: of an unfinished continuation, without the prompt.
-
-        Returns:
-            The beginning of its text; empty without a tokenizer.
+        characters. Without a tokenizer it is empty.
         """
         if self.tokenizer is None:
             return ""

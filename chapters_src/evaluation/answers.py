@@ -18,40 +18,23 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def answer_tokens(answer: str) -> list[str]:
-    """Split an answer into words, without articles.
+    """Split an answer into words in lower case, without ASCII punctuation and articles.
 
-    Args:
-        answer: any text.
-
-    Returns:
-        The words in lower case, without ASCII punctuation and articles: "The U.S., a state" becomes us,
-        state. Punctuation is not replaced by a space: "state-of-the-art" is one word.
+    "The U.S., a state" becomes us, state. Punctuation is not replaced by a space: "state-of-the-art" is one
+    word.
     """
     return re.sub(r"\b(a|an|the)\b", " ", answer.lower().translate(_PUNCTUATION)).split()
 
 
 def exact_match(prediction: str, reference: str) -> float:
-    """Return whether two answers have the same words in the same order.
-
-    Args:
-        prediction: the answer to score.
-        reference: the correct answer; empty if there is none.
-
-    Returns:
-        1 or 0.
-    """
+    """Return 1 if two answers have the same words in the same order, else 0."""
     return float(answer_tokens(prediction) == answer_tokens(reference))
 
 
 def token_f1(prediction: str, reference: str) -> float:
-    """Return the F1 of the words of two answers, in any order.
+    """Return the F1 of the words of two answers, in any order, from 0 to 1.
 
-    Args:
-        prediction: the answer to score.
-        reference: the correct answer; empty if there is none.
-
-    Returns:
-        From 0 to 1. If one of them has no words: 1 if the other has none either, else 0.
+    If one of them has no words, it is 1 if the other has none either, else 0.
     """
     if not answer_tokens(prediction) or not answer_tokens(reference):
         return exact_match(prediction, reference)
@@ -70,8 +53,7 @@ def answer_scores(predictions: Sequence[str], references: References) -> pd.Data
         A row for each prediction, with the columns "exact_match" and "f1", from 0 to 1.
 
     Raises:
-        TypeError: a single text was passed instead of a list, or something is not a text.
-        ValueError: there are no texts, the lengths differ, or a prediction has no reference.
+        TypeError, ValueError: as for `rouge`.
     """
     pairs = list(zip(*check_texts(predictions, references), strict=True))
     return pd.DataFrame(

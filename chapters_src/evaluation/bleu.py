@@ -22,7 +22,7 @@ _TOKENIZERS = ("13a", "intl", "char", "zh", "none")
 
 
 def bleu(predictions: Sequence[str], references: References, tokenize: str = "13a") -> float:
-    """Score a corpus by BLEU: Papineni et al. (2002), https://aclanthology.org/P02-1040/.
+    """Score a corpus by BLEU, from 0 to 100: Papineni et al. (2002), https://aclanthology.org/P02-1040/.
 
     The result is that of `sacrebleu.corpus_bleu`: Post, A Call for Clarity in Reporting BLEU Scores (2018),
     https://aclanthology.org/W18-6319/.
@@ -32,14 +32,10 @@ def bleu(predictions: Sequence[str], references: References, tokenize: str = "13
         references: for each prediction, a text or a list of texts.
         tokenize: sacrebleu's tokenizer: "13a" (the default in papers), "intl", "zh", "char" or "none".
 
-    Returns:
-        From 0 to 100.
-
     Raises:
         ImportError: sacrebleu is not installed.
-        TypeError: a single text was passed instead of a list, or something is not a text.
-        ValueError: there are no texts, the lengths differ, a prediction has no reference, or `tokenize` is
-            unknown.
+        TypeError: as for `rouge`.
+        ValueError: as for `rouge`, or `tokenize` is unknown.
     """
     return bleu_of_statistics(bleu_statistics(predictions, references, tokenize))
 
@@ -63,13 +59,7 @@ def bleu_statistics(predictions: Sequence[str], references: References, tokenize
 
 
 def bleu_of_statistics(statistics: Array) -> float:
-    """Return the BLEU of a corpus from the counts of its texts.
-
-    Args:
-        statistics: rows of the result of `bleu_statistics`, (N, 10), in any number.
-
-    Returns:
-        From 0 to 100.
+    """Return the BLEU of a corpus from rows of `bleu_statistics`, (N, 10), in any number.
 
     Raises:
         ImportError: sacrebleu is not installed.
@@ -88,19 +78,8 @@ def bleu_of_statistics(statistics: Array) -> float:
 def chrf(predictions: Sequence[str], references: References) -> float:
     """Score a corpus by chrF2, from n-grams of characters: Popović (2015), https://aclanthology.org/W15-3049/.
 
-    The result is that of `sacrebleu.corpus_chrf`. Unlike BLEU, it gives credit for parts of words.
-
-    Args:
-        predictions: N texts.
-        references: for each prediction, a text or a list of texts.
-
-    Returns:
-        From 0 to 100.
-
-    Raises:
-        ImportError: sacrebleu is not installed.
-        TypeError: a single text was passed instead of a list, or something is not a text.
-        ValueError: there are no texts, the lengths differ, or a prediction has no reference.
+    The result, from 0 to 100, is that of `sacrebleu.corpus_chrf`. Unlike BLEU, it gives credit for parts of
+    words. Args, and what is raised: as for `bleu`.
     """
     predictions, references = check_texts(predictions, references)
     most = max(map(len, references))

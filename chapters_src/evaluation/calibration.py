@@ -62,18 +62,9 @@ def expected_calibration_error(probabilities: Array, labels: Array, num_bins: in
     """Return the mean gap between confidence and accuracy, over bins weighted by their counts.
 
     Guo, Pleiss, Sun & Weinberger, On Calibration of Modern Neural Networks (2017), equation 3,
-    https://arxiv.org/abs/1706.04599.
+    https://arxiv.org/abs/1706.04599. From 0 (confidence equals accuracy in each bin) to 1.
 
-    Args:
-        probabilities: (N, num_classes), rows sum to 1.
-        labels: true classes as integers from 0, (N,).
-        num_bins: number of bins of equal width from 0 to 1.
-
-    Returns:
-        From 0 (confidence equals accuracy in each bin) to 1.
-
-    Raises:
-        ValueError: as for `reliability`.
+    Args, and what is raised: as for `reliability`.
     """
     table = reliability(probabilities, labels, num_bins)
     gaps = (table["accuracy"] - table["confidence"]).abs()
@@ -85,18 +76,13 @@ def fit_temperature(logits: Array, labels: Array) -> float:
 
     Temperature scaling, section 4.2 of Guo et al. (2017). The loss is convex in 1 / temperature, so its slope
     has a single zero. Use examples that the model was not trained on. The predicted classes do not change.
+    A temperature greater than 1 makes the model less confident.
 
-    Args:
-        logits: (N, num_classes).
-        labels: true classes as integers from 0, (N,).
-
-    Returns:
-        A positive number; greater than 1, it makes the model less confident.
+    Args: as for `cross_entropies`.
 
     Raises:
-        ValueError: the shapes do not match, a logit is not finite, or a label is out of range; or no
-            temperature is best, because every label has the highest logit, or labels have on average no
-            higher logits than other classes.
+        ValueError: as for `cross_entropies`; or no temperature is best, because every label has the highest
+            logit, or labels have on average no higher logits than other classes.
     """
     logits, labels = to_rows(logits, "logits"), to_array(labels)
     check_columns(logits, labels)

@@ -34,15 +34,7 @@ def classification_scores(labels: Array, predictions: Array) -> dict[str, float]
 def accuracy(labels: Array, predictions: Array) -> float:
     """Return the accuracy, as scikit-learn does, but fast enough for the bootstrap.
 
-    Args:
-        labels: true classes, integers or strings, (N,).
-        predictions: predicted classes, (N,).
-
-    Returns:
-        From 0 to 1.
-
-    Raises:
-        ValueError: there are no examples, the lengths differ, or the values are not classes of one type.
+    Args, and what is raised: as for `classification_scores`.
     """
     labels, predictions = check_classes(labels, predictions)
     return float(np.mean(labels == predictions))
@@ -51,17 +43,8 @@ def accuracy(labels: Array, predictions: Array) -> float:
 def macro_f1(labels: Array, predictions: Array) -> float:
     """Return the mean F1 of the classes, as scikit-learn does, but fast enough for the bootstrap.
 
-    A class that occurs neither in `labels` nor in `predictions` does not count.
-
-    Args:
-        labels: true classes, integers or strings, (N,).
-        predictions: predicted classes, (N,).
-
-    Returns:
-        From 0 to 1.
-
-    Raises:
-        ValueError: there are no examples, the lengths differ, or the values are not classes of one type.
+    A class that occurs neither in `labels` nor in `predictions` does not count. Args, and what is raised: as
+    for `classification_scores`.
     """
     labels, predictions = check_classes(labels, predictions)
     classes, codes = np.unique(np.concatenate([labels, predictions]), return_inverse=True)

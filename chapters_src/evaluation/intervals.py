@@ -95,16 +95,13 @@ def paired_bootstrap(
         labels: (N, ...).
         predictions_a: of model A, (N, ...).
         predictions_b: of model B, (N, ...).
-        num_samples: number of test sets to draw, at least 2.
+        num_samples: as for `bootstrap_interval`, and so are the others.
         seed: of the draws.
-        level: share of the drawn differences inside the interval, between 0 and 1.
+        level: share of the drawn differences inside the interval.
 
     Returns:
         Score of A minus score of B, and its interval. If it contains 0, these examples do not decide which is
         better.
-
-    Raises:
-        ValueError: as for `bootstrap_interval`.
     """
 
     def difference(labels: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:

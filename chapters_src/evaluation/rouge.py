@@ -29,30 +29,15 @@ class RougeScore(NamedTuple):
 
 
 def rouge_tokens(text: str) -> list[str]:
-    """Split a text into words: sequences of a to z and 0 to 9, in lower case.
-
-    Args:
-        text: any text.
-
-    Returns:
-        The words: "U.S. naïve, v1.2" becomes u, s, na, ve, v1, 2.
-    """
+    """Split a text into words, in lower case: "U.S. naïve, v1.2" becomes u, s, na, ve, v1, 2."""
     return _WORD.findall(text.lower())
 
 
 def rouge_n(prediction: str, reference: str, n: int, tokenize: Tokenize = rouge_tokens) -> RougeScore:
     """Compare the n-grams of two texts: ROUGE-N, section 2.
 
-    A repeated n-gram is matched as often as it occurs in both texts.
-
-    Args:
-        prediction: the text to score.
-        reference: the text to compare with.
-        n: 1 for words, 2 for bigrams.
-        tokenize: splits a text into words.
-
-    Returns:
-        Precision, recall and F1; 0 if a text has no words to compare.
+    A repeated n-gram is matched as often as it occurs in both texts. All is 0 if a text has no words to
+    compare.
 
     Raises:
         ValueError: n is less than 1.
@@ -67,14 +52,6 @@ def rouge_l(prediction: str, reference: str, tokenize: Tokenize = rouge_tokens) 
     """Compare two texts by their longest common subsequence of words: ROUGE-L, section 3.1.
 
     Matching words have to be in the same order, but may have others between them.
-
-    Args:
-        prediction: the text to score.
-        reference: the text to compare with.
-        tokenize: splits a text into words.
-
-    Returns:
-        Precision, recall and F1; 0 if a text has no words to compare.
     """
     predicted, wanted = tokenize(prediction), tokenize(reference)
     shared = len(_common_subsequence(wanted, predicted))
@@ -84,17 +61,9 @@ def rouge_l(prediction: str, reference: str, tokenize: Tokenize = rouge_tokens) 
 def rouge_l_sum(prediction: str, reference: str, tokenize: Tokenize = rouge_tokens) -> RougeScore:
     r"""Compare two texts sentence by sentence: ROUGE-Lsum, section 3.2.
 
-    Each sentence of the reference is matched with all sentences of the prediction. A word counts if any of
-    these matches contains it, but at most as often as it occurs in both texts. The order of sentences does
-    not matter.
-
-    Args:
-        prediction: the text to score, with one sentence per line, separated by "\n".
-        reference: the text to compare with, likewise. For single lines this is ROUGE-L.
-        tokenize: splits a sentence into words.
-
-    Returns:
-        Precision, recall and F1; 0 if a text has no words to compare.
+    Each sentence of the reference is matched with all sentences of the prediction, separated by "\n". A word
+    counts if any of these matches contains it, but at most as often as it occurs in both texts. The order of
+    sentences does not matter. For single lines this is ROUGE-L.
     """
     predicted, wanted = (
         [tokenize(sentence) for sentence in text.split("\n")] for text in (prediction, reference)

@@ -3,8 +3,8 @@
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,12 +12,15 @@ from torch.nn import functional as F
 
 from chapters_src.data import wordnet
 from chapters_src.exercises.checking import (
-    Missing,
     Wrong,
     as_function,
+    as_kind,
     as_number,
+    check_number,
+    compare,
     exercise,
-    is_missing,
+    is_near,
+    sequence_of,
     show,
 )
 from chapters_src.word_vectors import WordVectors
@@ -28,101 +31,84 @@ Pair = tuple[str, str]
 @exercise("2.1")
 def where_two_trees_part(last_shared: Any) -> str:
     """Compare with the chains of WordNet."""
-    if is_missing(last_shared):
-        raise Missing("`last_shared`")
-    book = wordnet.load()
+    book = wordnet.read()
     plant, diagram = (book.chains(name)[0] for name in ("tree.n.01", "tree.n.02"))
     expected = [a for a, b in zip(plant, diagram, strict=False) if a == b][-1]
     if isinstance(last_shared, wordnet.Synset):
         raise Wrong("That is a synset itself. Give its name, with its letter and number.")
-    if not isinstance(last_shared, str):
-        raise Wrong(f"Wanted the name of a synset, such as 'whole.n.02', not {show(last_shared)}.")
+    as_kind(last_shared, "last_shared", str, "the name of a synset, such as 'whole.n.02'")
     if last_shared == expected:
         return "One is a thing, the other an abstraction."
     if last_shared == expected.split(".")[0]:
         raise Wrong("That is its word. Give the whole name of the synset, with its letter and number.")
     if last_shared not in book.synsets:
         raise Wrong(f"{show(last_shared)} is not the name of a synset in the extract.")
-    above = [last_shared in chain for chain in (plant, diagram)]
-    if not any(above):
+    above = [name for name, chain in {"plant": plant, "diagram": diagram}.items() if last_shared in chain]
+    if not above:
         raise Wrong(f"{last_shared} is above neither of the two trees.")
-    of = "plant" if above[0] else "diagram"
-    raise Wrong(f"{last_shared} is above the {of} only. It has to be above both.")
+    raise Wrong(f"{last_shared} is above the {above[0]} only. It has to be above both.")
 
 
 @exercise("2.2")
-def gradients_of_a_guess(gradients: Any) -> str:
+def gradients_of_a_guess(gradients: object) -> str:
     """Compare with autograd at fifty random guesses with three noise words."""
-    function = as_function(gradients, "gradients(v, u)")
+    asked = as_function(gradients, "gradients(v, u)")
     generator = torch.Generator().manual_seed(2)
     for _ in range(50):
         v, u = torch.randn(5, generator=generator), torch.randn(4, 5, generator=generator)
-        found = _by_hand(function, v.clone(), u.clone())
-        if not isinstance(found, tuple | list) or len(found) != 2:
-            raise Wrong(f"gradients(v, u) gives {show(found)}; wanted two gradients, for v and for u.")
-        _compare_gradients(v, u, found)
+        try:
+            with torch.inference_mode():  # where autograd records nothing
+                of_v, of_u = asked.gives(sequence_of(torch.Tensor, 2), "two gradients, for v and for u", v, u)
+        except Wrong as wrong:
+            if re.search("requires? grad|grad_fn|inference tensor", str(wrong), re.IGNORECASE):
+                raise Wrong("Autograd is switched off here. Derive the two gradients on paper.") from None
+            raise
+        _compare_gradients(v, u, of_v.clone(), of_u.clone())
     return "They agree with autograd at fifty guesses."
 
 
-def _by_hand(function: Callable[..., Any], v: torch.Tensor, u: torch.Tensor) -> Any:
-    """Call the reader's function where autograd records nothing."""
-    try:
-        with torch.inference_mode():
-            return function(v, u)
-    except Wrong as wrong:
-        if re.search("requires? grad|grad_fn|inference tensor", str(wrong), re.IGNORECASE):
-            raise Wrong("Autograd is switched off here. Derive the two gradients on paper.") from None
-        raise
-
-
-def _compare_gradients(v: torch.Tensor, u: torch.Tensor, found: Sequence[Any]) -> None:
+def _compare_gradients(v: torch.Tensor, u: torch.Tensor, of_v: torch.Tensor, of_u: torch.Tensor) -> None:
     """Compare two gradients, and name what is missing in a wrong one."""
     with torch.enable_grad():
         v_, u_ = v.clone().requires_grad_(), u.clone().requires_grad_()
         products = u_ @ v_
         loss = -F.logsigmoid(products[0]) - F.logsigmoid(-products[1:]).sum()
         right_v, right_u = torch.autograd.grad(loss, (v_, u_))
-    error = torch.sigmoid(u @ v) - torch.tensor([1.0, 0, 0, 0])
-    of_v, of_u = found
-    for gradient, wanted, name in ((of_v, right_v, "v"), (of_u, right_u, "u")):
-        shape = getattr(gradient, "shape", None)
-        if not isinstance(gradient, torch.Tensor) or shape != wanted.shape:
-            raise Wrong(f"The gradient for {name} is {show(gradient)}; wanted shape {tuple(wanted.shape)}.")
-    of_v, of_u = of_v.detach().float(), of_u.detach().float()
-    if torch.allclose(of_v, -right_v, atol=1e-4) and torch.allclose(of_u, -right_u, atol=1e-4):
+    for found, wanted, name in ((of_v, right_v, "v"), (of_u, right_u, "u")):
+        if found.shape != wanted.shape:
+            raise Wrong(f"The gradient for {name} is {show(found)}; wanted shape {tuple(wanted.shape)}.")
+    if is_near(of_v, -right_v, 1e-4) and is_near(of_u, -right_u, 1e-4):
         raise Wrong("Both have the wrong sign: along these the loss falls. A gradient points where it grows.")
-    if torch.allclose(of_v, (error + torch.tensor([1.0, 0, 0, 0])) @ u, atol=1e-4):
-        raise Wrong("The true word is treated as noise: its sigmoid should come out as something else.")
-    if torch.allclose(of_v, error[0] * u[0], atol=1e-4):
-        raise Wrong("The gradient for v has only the true word's part. The noise words move v, too.")
-    if not torch.allclose(of_v, right_v, atol=1e-4):
-        raise Wrong("The gradient for v differs from autograd's.")
-    if not torch.allclose(of_u, right_u, atol=1e-4):
-        raise Wrong("The gradient for v is right; the one for u differs from autograd's.")
+    error, true = torch.sigmoid(u @ v), torch.tensor([1.0, 0, 0, 0])
+    slips = {
+        "The true word is treated as noise: its sigmoid should come out as something else.": error @ u,
+        "The gradient for v has only the true word's part. The noise words move v, too.": (
+            (error - true)[0] * u[0]
+        ),
+    }
+    compare(of_v, right_v, slips, "The gradient for v differs from autograd's.", within=1e-4)
+    compare(of_u, right_u, {}, "The gradient for v is right; the one for u differs.", within=1e-4)
 
 
 @exercise("2.3")
 def rate_pairs(ratings: Any, *, ours: WordVectors, again: WordVectors, gemma: WordVectors) -> str:
     """Look at the form of the ratings, and say how well each table orders the pairs."""
-    if is_missing(ratings):
-        raise Missing("`ratings`")
-    if not isinstance(ratings, Mapping) or len(ratings) != 12:
-        raise Wrong(f"`ratings` has to be the dictionary with its twelve pairs, not {show(ratings)}.")
-    numbers = []
-    for pair, rating in ratings.items():
-        if not isinstance(pair, tuple) or len(pair) != 2 or any(w not in ours for w in pair):
+    wanted = "the dictionary with its twelve pairs"
+    as_kind(ratings, "ratings", lambda it: isinstance(it, Mapping) and len(it) == 12, wanted)
+    for pair in ratings:
+        if not sequence_of(lambda word: word in ours, 2)(pair):
             raise Wrong(f"{show(pair)} is not one of the twelve pairs.")
-        numbers.append(as_number(rating, f"ratings[{pair!r}]"))
+    numbers = np.array([as_number(rating, f"ratings[{pair!r}]") for pair, rating in ratings.items()])
     if not 0 <= min(numbers) <= max(numbers) <= 10:
         raise Wrong(f"Ratings go from 0 to 10; here from {min(numbers):g} to {max(numbers):g}.")
     if len(set(numbers)) < 4:
         raise Wrong("There are fewer than four different numbers, so there is hardly an order to compare.")
     found = []
     for name, table in {"ours": ours, "another start": again, "Gemma": gemma}.items():
-        cosines = np.array([table.similarity(*pair) for pair in ratings])
-        if _spearman(np.array(numbers), cosines) > 0.999:
+        correlation = _spearman(numbers, np.array([table.similarity(*pair) for pair in ratings]))
+        if correlation > 0.999:
             raise Wrong(f"That is the order of the cosines of {name}. Rate before you look.")
-        found.append(f"{name} {_with_interval(_spearman(np.array(numbers), cosines), len(numbers))}")
+        found.append(f"{name} {_with_interval(correlation, len(numbers))}")
     return f"Spearman with your ratings, and a 95% interval for twelve pairs: {'; '.join(found)}."
 
 
@@ -140,74 +126,62 @@ def _spearman(a: np.ndarray, b: np.ndarray) -> float:
 
 @exercise("2.4", takes="a second or two")
 def agree_less_than_kernel(
-    less: Any, of: Any, of_kernel: Any, *, spaces: Mapping[str, tuple[WordVectors, Mapping[str, int]]]
-) -> str:
+    less: object, of: object, of_kernel: object, *,
+    spaces: Mapping[str, tuple[WordVectors, Mapping[str, int]]],
+) -> str:  # fmt: skip
     """Count anew."""
-    found = as_number(less, "less"), as_number(of, "of")
-    correlation = as_number(of_kernel, "of_kernel")
+    found, total = as_number(less, "less"), as_number(of, "of")
     (a, often), (b, often_too) = spaces["sklearn"], spaces["torch"]
     rarer = {w: min(often[w], often_too[w]) for w in often.keys() & often_too.keys()}
     words = sorted(word for word, count in rarer.items() if count >= 20)
     alike = [w for w in words if w != "kernel" and 1 / 1.6 < rarer[w] / rarer["kernel"] < 1.6]
     agrees = _agreement(a, b, words)
     below = sum(agrees[w] < agrees["kernel"] for w in alike)
-    others = [w for w in words if w != "kernel"]
-    if abs(correlation - agrees["kernel"]) > 0.006:
-        _explain_correlation(a, b, words, sorted(rarer), correlation)
-    if found == (below, len(alike)):
-        return "In these two libraries *kernel* keeps different company."
-    if found[1] == len(others):
-        raise Wrong(
-            "Those are all shared words, rare and frequent ones. Compare with words as frequent only."
-        )
-    if found[1] == len(alike) + 1:
-        raise Wrong("That is one word too many: is it *kernel* itself?")
-    if found[1] != len(alike):
-        raise Wrong(f"{show(found[1])} is not the number of words that are about as frequent.")
-    if found[0] == len(alike) - below:
-        raise Wrong("That many agree *more* than it does.")
-    raise Wrong(f"The second number is right. {show(found[0])} is not how many agree less.")
+    rare = "Those rows hold rare words, too. Only words that both use at least twenty times are columns."
+    both, one = (_agreement_of_kernel(a, b, sorted(rarer), own) for own in (True, False))
+    slips = {
+        "That counts the cosine of *kernel* with itself, too; its cosine with itself is 1 in both tables.": (
+            _agreement_of_kernel(a, b, words, own=True)
+        ),
+        rare: lambda value: is_near(value, both, 0.006) or is_near(value, one, 0.006),
+    }
+    otherwise = "It is not the correlation of the two rows of *kernel*."
+    check_number(of_kernel, "of_kernel", agrees["kernel"], slips, otherwise, within=0.006)
+    slips = {
+        "Those are all shared words, rare and frequent ones. Compare with words as frequent only.": (
+            len(words) - 1
+        ),
+        "That is one word too many: is it *kernel* itself?": len(alike) + 1,
+    }
+    compare(total, len(alike), slips, f"{show(total)} is not the number of words that are about as frequent.")
+    slips = {"That many agree *more* than it does.": len(alike) - below}
+    compare(found, below, slips, f"The second number is right. {show(found)} is not how many agree less.")
+    return "In these two libraries *kernel* keeps different company."
 
 
-def _explain_correlation(
-    one: WordVectors, other: WordVectors, words: Sequence[str], shared: Sequence[str], correlation: float
-) -> NoReturn:
-    """Name what is wrong in an agreement of *kernel*: its own cosine, or rows with the rare words of both."""
-    rows = {}
-    for name, columns in {"kernel in": words, "rare in": shared}.items():
-        rows[name] = [
-            table.unit[[table.index[word] for word in columns]] @ table.unit[table.index["kernel"]]
-            for table in (one, other)
-        ]
-    if abs(correlation - np.corrcoef(*rows["kernel in"])[0, 1]) < 0.006:
-        raise Wrong("The correlation of *kernel* counts its cosine with itself, which is 1 in both tables.")
-    apart = np.array([word != "kernel" for word in shared])
-    with_rare = (np.corrcoef(*(row[keep] for row in rows["rare in"]))[0, 1] for keep in (apart, ...))
-    if any(abs(correlation - each) < 0.006 for each in with_rare):
-        raise Wrong(
-            "Those rows hold rare words, too. Only words that both use at least twenty times are columns."
-        )
-    raise Wrong(f"{show(correlation)} is not the correlation of the two rows of *kernel*.")
+def _agreement_of_kernel(one: WordVectors, other: WordVectors, words: Sequence[str], own: bool) -> float:
+    """Correlate the cosines of *kernel* with some words, itself among them or not."""
+    columns = [word for word in words if own or word != "kernel"]
+    rows = (
+        table.unit[[table.index[word] for word in columns]] @ table.unit[table.index["kernel"]]
+        for table in (one, other)
+    )
+    return float(np.corrcoef(*rows)[0, 1])
 
 
 def _agreement(one: WordVectors, other: WordVectors, words: Sequence[str]) -> dict[str, float]:
     """Correlate each word's cosines with all others, in two tables."""
     unit = [table.unit[[table.index[word] for word in words]] for table in (one, other)]
-    cosines = [x @ x.T for x in unit]
-    apart = ~np.eye(len(words), dtype=bool)
-    rows = zip(words, *cosines, apart, strict=True)
-    return {word: float(np.corrcoef(x[y], z[y])[0, 1]) for word, x, z, y in rows}
+    rows = zip(words, *(x @ x.T for x in unit), ~np.eye(len(words), dtype=bool), strict=True)
+    return {word: float(np.corrcoef(x[others], y[others])[0, 1]) for word, x, y, others in rows}
 
 
 @exercise("2.5", takes="a second")
-def family_that_needs_the_offset(pairs_of_mine: Any, added: Any, *, gemma: WordVectors) -> str:
+def family_that_needs_the_offset(pairs_of_mine: Any, added: object, *, gemma: WordVectors) -> str:
     """Ask all questions of the family in three ways."""
-    if is_missing(pairs_of_mine):
-        raise Missing("`pairs_of_mine`")
-    if not isinstance(pairs_of_mine, list | tuple):
-        raise Wrong(f"Wanted a list of pairs, not {show(pairs_of_mine)}.")
+    as_kind(pairs_of_mine, "pairs_of_mine", list | tuple, "a list of pairs")
     for pair in pairs_of_mine:
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
+        if not sequence_of(length=2)(pair):
             raise Wrong(f"Wanted pairs of two words; {show(pair)} is none.")
         for word in pair:
             if not isinstance(word, str) or word not in gemma:
@@ -216,25 +190,23 @@ def family_that_needs_the_offset(pairs_of_mine: Any, added: Any, *, gemma: WordV
         raise Wrong("A word stands in the family twice.")
     if len(pairs_of_mine) != 12:
         raise Wrong(f"The family has {len(pairs_of_mine)} pairs; wanted twelve.")
-    share = as_number(added, "added")
+    as_number(added, "added")
     offset, alone, sums, least = _solved(gemma, [tuple(pair) for pair in pairs_of_mine])
     said = f"The offset solves {offset:.0%} and the third word alone {alone:.0%}"
     if alone >= 0.2:
         raise Wrong(f"{said}: alone it does too well, so the arithmetic is hardly needed.")
     if offset <= 0.6:
         raise Wrong(f"{said}: the offset fails, too.")
-    if abs(share - sums) < 0.006:
-        return f"{said}; without the subtraction, the sum solves {sums:.0%}."
-    if abs(share - least) < 0.006:
-        raise Wrong(
-            "In `added` the words of a question may be its answer. Exclude all three, as for the offset."
-        )
-    if abs(share - 100 * sums) < 0.6 or abs(share - round(sums * 132)) < 0.5:
-        raise Wrong(f"`added` has to be a share, from 0 to 1, not {show(share)}.")
-    raise Wrong(f"{said}. That is what is asked for; but `added` comes out otherwise.")
+    slips = {
+        "There the words of a question may be its answer. Exclude all three, as for the offset.": least,
+        "It has to be a share, from 0 to 1.": lambda value: value > 1,
+    }
+    otherwise = f"{said}. That is what is asked for; but `added` comes out otherwise."
+    check_number(added, "added", sums, slips, otherwise, within=0.006)
+    return f"{said}; without the subtraction, the sum solves {sums:.0%}."
 
 
-def _solved(vectors: WordVectors, pairs: Sequence[Pair]) -> tuple[float, float, float, float]:
+def _solved(vectors: WordVectors, pairs: Sequence[Pair]) -> list[float]:
     """Answer every question of two pairs: with the offset, the third word alone, and the sum in two ways.
 
     In the last way the words of a question may be its answer.
@@ -250,34 +222,23 @@ def _solved(vectors: WordVectors, pairs: Sequence[Pair]) -> tuple[float, float, 
         for given in excluded:
             cosines[range(len(given)), given] = -9
         shares.append(float((cosines.argmax(axis=1) == d).mean()))
-    return shares[0], shares[1], shares[2], shares[3]
+    return shares
 
 
 @exercise("2.6")
 def glove_of_frequent_words(glove_small: Any, *, frequent: Sequence[str], task: Sequence[Pair]) -> str:
     """Look for partners among the frequent words."""
-    if is_missing(glove_small):
-        raise Missing("`glove_small`")
-    if not isinstance(glove_small, WordVectors):
-        raise Wrong(f"Wanted a WordVectors of the words and their vectors, not {show(glove_small)}.")
+    as_kind(glove_small, "glove_small", WordVectors, "a WordVectors of the words and their vectors")
     if set(glove_small.words) != set(frequent):
-        raise Wrong(
-            f"The words have to be the {len(frequent):,} of `frequent`; here are {len(glove_small):,}."
-        )
+        raise Wrong(f"Wanted are the {len(frequent):,} words of `frequent`; here are {len(glove_small):,}.")
     if not np.isfinite(glove_small.matrix).all():
         raise Wrong("Some numbers are infinite or NaN: is the logarithm of 0 among the targets?")
     pairs = [pair for pair in task if pair[0] in glove_small and pair[1] in glove_small]
     hits = [b in dict(glove_small.neighbors(a, 10)) for a, b in pairs]
     share, chance = float(np.mean(hits)), 10 / len(frequent)
+    said = f"It finds {share:.1%} of the partners, {share / chance:.0f} times chance"
     if share < 3 * chance:
-        raise Wrong(
-            f"It finds {share:.1%} of the partners, and chance {chance:.1%}: do the rows fit the words?"
-        )
+        raise Wrong(f"{said}: do the rows fit the words?")
     if share <= 20 * chance:
-        raise Wrong(
-            f"It finds {share:.1%} of the partners, {share / chance:.0f} times chance: but too little."
-        )
-    return (
-        f"It finds {share:.1%} of the partners, {share / chance:.0f} times chance. "
-        "The check does not see how the vectors were learned."
-    )
+        raise Wrong(f"{said}: but too little.")
+    return f"{said}. The check does not see how the vectors were learned."

@@ -12,12 +12,17 @@ from chapters_src.data.emotions import LABELS
 from chapters_src.evaluation import accuracy, paired_bootstrap
 from chapters_src.exercises.checking import (
     Asked,
-    Missing,
     Wrong,
+    as_choice,
     as_function,
+    as_kind,
     as_number,
+    check_number,
     exercise,
-    is_missing,
+    is_near,
+    is_text,
+    mapping_with,
+    sequence_of,
     show,
 )
 
@@ -30,38 +35,30 @@ EDGE = 0.06  # of 4.6: so near to 0, an end of the interval may be on the other 
 
 
 @exercise("4.1")
-def share_that_sorting_saves(share_saved: object, *, lengths: Sequence[int]) -> str:
+def share_that_sorting_saves(share_saved: Any, *, lengths: Sequence[int]) -> str:
     """Count the positions of both orders."""
-    if is_missing(share_saved):
-        raise Missing("`share_saved`")
-    if not isinstance(share_saved, dict) or set(share_saved) != {8, 64, 512}:
-        raise Wrong(f"Wanted a dictionary with the keys 8, 64 and 512, not {show(share_saved)}.")
-    for size in (8, 64, 512):
-        found = as_number(share_saved[size], f"share_saved[{size}]")
-        unsorted, by_length = _positions(lengths, size), _positions(sorted(lengths), size)
-        longest_first = _positions(sorted(lengths, reverse=True), size)  # another last batch
-        if _close(found, 1 - by_length / unsorted) or _close(found, 1 - longest_first / unsorted):
+    sizes = (8, 64, 512)
+    as_kind(share_saved, "share_saved", mapping_with(sizes), "a dictionary with the keys 8, 64 and 512")
+    for size in sizes:
+        orders = (lengths, sorted(lengths), sorted(lengths, reverse=True))
+        unsorted, by_length, longest_first = (_positions(order, size) for order in orders)
+        right = 1 - by_length / unsorted
+        found, name = as_number(share_saved[size], f"share_saved[{size}]"), f"share_saved[{size}]"
+        if is_near(found, 1 - longest_first / unsorted, 0.006):  # another last batch
             continue
-        start = f"share_saved[{size}] is {show(found)}. "
-        if _close(found, by_length / unsorted):
-            raise Wrong(start + "That is the share that remains.")
-        if _close(found, 1 - sum(lengths) / unsorted):
-            raise Wrong(start + "That compares with no padding at all, and sorting leaves some.")
-        if _close(found, unsorted / by_length - 1):
-            raise Wrong(start + "That is a share of the sorted work; wanted is one of the unsorted work.")
-        if _close(found / 100, 1 - by_length / unsorted):
-            raise Wrong(start + "Write a share as a number from 0 to 1.")
-        raise Wrong(start + "Count positions of both orders with the same batch size.")
+        slips = {
+            "That is the share that remains.": by_length / unsorted,
+            "That compares with no padding at all, and sorting leaves some.": 1 - sum(lengths) / unsorted,
+            "That is a share of the sorted work, not of the unsorted.": unsorted / by_length - 1,
+            "Write a share as a number from 0 to 1.": lambda found: found > 1,
+        }
+        check_number(found, name, right, slips, "Count both orders with the same batch size.", within=0.006)
     return "Now say why not at the other two."
 
 
 def _positions(lengths: Sequence[int], size: int) -> int:
     batches = [lengths[start : start + size] for start in range(0, len(lengths), size)]
     return sum(len(batch) * max(batch) for batch in batches)
-
-
-def _close(found: float, expected: float) -> bool:
-    return abs(found - expected) < 0.006
 
 
 @exercise("4.2")
@@ -74,9 +71,8 @@ def maximum_over_the_tokens(max_pool: object) -> str:
     states[:, :, 1] -= 20  # nor above a number that is only a little below it
     mask = torch.tensor([[1] * 6, [1] * 4 + [0] * 2, [1] * 2 + [0] * 4])
     whole = _pooled(pool, states[:1], mask[:1])
-    if not torch.allclose(whole, states[:1].amax(dim=1), atol=1e-5):
-        like_mean = torch.allclose(whole, states[:1].mean(dim=1))
-        which = "the mean" if like_mean else "not the maximum"
+    if not is_near(whole, states[:1].amax(dim=1), 1e-5):
+        which = "the mean" if is_near(whole, states[:1].mean(dim=1), 1e-5) else "not the maximum"
         raise Wrong(f"For a message without padding your vector is {which} over its tokens.")
     found = _pooled(pool, states, mask)
     expected = states.masked_fill(mask[..., None] == 0, -torch.inf).amax(dim=1)
@@ -86,9 +82,9 @@ def maximum_over_the_tokens(max_pool: object) -> str:
         first = int(wrong[row].nonzero()[0])
         start = (
             f"A message of {int(mask[row].sum())} tokens, padded to 6, has {int(wrong[row].sum())} of 16 "
-            f"features that differ from those it has alone"
+            "features that differ from those it has alone"
         )
-        if torch.allclose(found, states.amax(dim=1)):
+        if is_near(found, states.amax(dim=1), 1e-5):
             raise Wrong(f"{start}: its padding takes part.")
         if found[row, first] == 0:
             raise Wrong(f"{start}: the first of them is 0, and all of its tokens are below that.")
@@ -97,13 +93,9 @@ def maximum_over_the_tokens(max_pool: object) -> str:
 
 
 def _pooled(pool: Asked, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    found = pool(states.clone(), mask.clone())
-    wanted = (len(states), states.shape[-1])
-    if isinstance(found, tuple):  # of `max` with a dimension
+    if isinstance(found := pool(states, mask), tuple):  # of `max` with a dimension
         raise Wrong(f"{pool.called(states, mask)} gives {len(found)} things; wanted is one tensor.")
-    if not isinstance(found, torch.Tensor) or found.shape != wanted:
-        raise Wrong(f"{pool.called(states, mask)} gives {show(found)}; wanted a tensor of shape {wanted}.")
-    return found.detach().float()
+    return pool.tensor((len(states), states.shape[-1]), states, mask).float()
 
 
 @exercise("4.3")
@@ -123,10 +115,8 @@ def threshold_for_fear(
     if recall < 0.4:  # fewer than messages that were seen in training explain
         raise Wrong(f"{says}. Do {PROMISE:.0%} of their probabilities lie above your threshold, or below it?")
     if recall < PROMISE - FOLDS:
-        raise Wrong(
-            f"{says}. Other folds explain a few points, not so many. Was the probe asked about messages that "
-            "it was trained on, or about only a few?"
-        )
+        asked = "Was the probe asked about messages that it was trained on, or about only a few?"
+        raise Wrong(f"{says}. Other folds explain a few points, not so many. {asked}")
     if recall > PROMISE + FOLDS:
         raise Wrong(f"{says}, at the price of more false alarms than the promise needs.")
     alarm = np.asarray(chances) >= found
@@ -138,50 +128,36 @@ def threshold_for_fear(
 
 @exercise("4.4", takes="a few seconds")
 def another_shortcut(
-    edit: object,
-    removed: object,
-    *,
-    vectors_of: Callable[[list[str]], np.ndarray],
-    texts: Sequence[str],
-    x: np.ndarray,
-    y: np.ndarray,
-) -> str:
+    edit: object, removed: object,
+    *, vectors_of: Callable[[list[str]], np.ndarray], texts: Sequence[str], x: np.ndarray, y: np.ndarray,
+) -> str:  # fmt: skip
     """Edit messages, take the direction out, train again, and count the answers that change."""
     change = as_function(edit, "edit(text)")
     texts = list(texts)
-    edited = [change(text) for text in texts]
+    edited = [change.gives(str, "a string", text) for text in texts]
     for text, other in zip(texts, edited, strict=True):
-        if not isinstance(other, str):
-            raise Wrong(f"{change.called(text)} gives {show(other)}; wanted a string.")
         if _letters(text) != _letters(other):
             raise Wrong(f"{change.called(text)} gives {show(other)}: it changes letters or digits.")
         if _words(text) != _words(other):
             raise Wrong(f"{change.called(text)} gives {show(other)}: it joins words, or cuts them.")
     exclaims = sum(map(_exclaims, texts, edited))
     if 2 * exclaims > len(texts):
-        raise Wrong(
-            f"Your edit puts an `!` into {exclaims} of {len(texts)} messages: the shortcut that "
-            "the chapter has found. Find another one."
-        )
+        known = "the shortcut that the chapter has found. Find another one."
+        raise Wrong(f"Your edit puts an `!` into {exclaims} of {len(texts)} messages: {known}")
     before, after = np.asarray(vectors_of(texts)), np.asarray(vectors_of(edited))
     head = _head().fit(x, y)
     share = (head.predict(before) != head.predict(after)).mean()
     says = f"Your edit changes {share:.0%} of {len(texts)} answers"
-    if np.allclose(before, after, atol=1e-5):
+    if is_near(before, after, 1e-5):
         raise Wrong(f"{says}: to the encoder the texts are the same. It drops upper case, for one.")
     if share < EDITED:
         raise Wrong(f"{says}, and {EDITED:.0%} are wanted.")
-    if is_missing(removed):
-        raise Missing("`removed`")
+
+    def is_direction(it: Any) -> bool:
+        return np.shape(it) == (x.shape[1],) and is_near(np.linalg.norm(it), 1, 1e-3)
+
+    as_kind(removed, "removed", is_direction, f"a vector of length 1 with {x.shape[1]} entries")
     u = np.asarray(removed, dtype=float)
-    if (
-        u.shape != (x.shape[1],)
-        or not np.isfinite(u).all()
-        or not np.isclose(np.linalg.norm(u), 1, atol=1e-3)
-    ):
-        raise Wrong(
-            f"`removed` has to be a vector of length 1 with {x.shape[1]} entries, not {show(removed)}."
-        )
     own = (after - before).mean(axis=0)
     if abs(own @ u) > 0.9999 * np.linalg.norm(own):
         raise Wrong("`removed` is the direction of the very messages that are scored. Take others.")
@@ -225,28 +201,22 @@ def copies_before_and_after_a_split(
     copied_then_split: object, split_then_copied: object, *, x: np.ndarray, y: np.ndarray
 ) -> str:
     """Do both with splits of the check's own."""
-    given = {
-        "copied_then_split": as_number(copied_then_split, "copied_then_split"),
-        "split_then_copied": as_number(split_then_copied, "split_then_copied"),
-    }
+    first = as_number(copied_then_split, "copied_then_split")
+    second = as_number(split_then_copied, "split_then_copied")
     wrong_order, right_order, plain_accuracy = _both_orders(x, y)
-    first, second = given.values()
+    said = f"Your scores are {show(first)} and {show(second)}."
     if abs(first - second) < NEAR / 2 and second > right_order + NEAR:
-        raise Wrong(
-            f"Your scores are {show(first)} and {show(second)}. Do the rows that are held out have copies in "
-            "both?"
-        )
+        raise Wrong(f"{said} Do the rows that are held out have copies in both?")
     if abs(first - right_order) < NEAR and abs(second - wrong_order) < NEAR:
-        raise Wrong(f"Your scores are {show(first)} and {show(second)}. Which of the two orders flatters?")
-    for (name, found), expected in zip(given.items(), (wrong_order, right_order), strict=True):
-        if not 0 <= found <= 1:
-            raise Wrong(f"`{name}` is {show(found)}; a mean of recalls lies between 0 and 1.")
-        if abs(found - expected) > NEAR:
-            near = abs(found - plain_accuracy) < NEAR
-            raise Wrong(
-                f"`{name}` is {show(found)}. In splits of the check's own it comes out otherwise."
-                + " Is that the accuracy, in place of the mean of the recalls?" * near
-            )
+        raise Wrong(f"{said} Which of the two orders flatters?")
+    slips = {
+        "A mean of recalls lies between 0 and 1.": lambda found: not 0 <= found <= 1,
+        "Is that the accuracy, in place of the mean of the recalls?": plain_accuracy,
+    }
+    given = {"copied_then_split": (first, wrong_order), "split_then_copied": (second, right_order)}
+    for name, (found, expected) in given.items():
+        otherwise = "It comes out otherwise in splits of the check's own."
+        check_number(found, name, expected, slips, otherwise, within=NEAR)
     return f"The wrong order flatters by {100 * (first - second):.0f} points."
 
 
@@ -288,30 +258,26 @@ def texts_of_your_own(
     own_texts: object, own_labels: object, verdict: object, *, vectors_of: Callable[[list[str]], np.ndarray]
 ) -> str:
     """Compare both classifiers in folds of the check's own."""
-    texts, labels = _as_strings(own_texts, "own_texts"), _as_strings(own_labels, "own_labels")
-    if is_missing(verdict):
-        raise Missing("`verdict`")
-    if verdict not in ("encoder", "counts", "open"):
-        raise Wrong(f'`verdict` has to be "encoder", "counts" or "open", not {show(verdict)}.')
+    texts, labels = (
+        list(as_kind(answer, name, sequence_of(is_text), "a list of strings, none of them empty"))
+        for answer, name in ((own_texts, "own_texts"), (own_labels, "own_labels"))
+    )
+    as_choice(verdict, "verdict", ("encoder", "counts", "open"))
     if len(texts) != len(labels) or len(texts) < 60:
         raise Wrong(f"{len(texts)} texts and {len(labels)} labels: wanted are as many, and 60 or more.")
     plain = [" ".join(_words(text)) or text for text in texts]  # another mark makes no other text
     twice = [text for text, own in zip(texts, plain, strict=True) if plain.count(own) > 1]
     if twice:
-        raise Wrong(
-            f"{show(twice[0])} occurs more than once, or again with other marks: it could be on both sides "
-            "of a split."
-        )
+        again = "occurs more than once, or again with other marks: it could be on both sides of a split."
+        raise Wrong(f"{show(twice[0])} {again}")
     names, counts = np.unique(labels, return_counts=True)
     if not 2 <= len(names) <= 5 or counts.min() < 5:
-        raise Wrong(
-            f"You have {len(names)} classes, the smallest of {counts.min()}. Wanted are two to five classes "
-            "of 5 texts or more."
-        )
+        wanted = "Wanted are two to five classes of 5 texts or more."
+        raise Wrong(f"You have {len(names)} classes, the smallest of {counts.min()}. {wanted}")
     encoder, counted = _in_folds(np.asarray(vectors_of(texts)), texts, labels)
-    lead = paired_bootstrap(accuracy, np.unique(labels, return_inverse=True)[1], encoder, counted, seed=4)
-    found = "encoder" if lead.low > 0 else "counts" if lead.high < 0 else "open"
     true = np.unique(labels, return_inverse=True)[1]
+    lead = paired_bootstrap(accuracy, true, encoder, counted, seed=4)
+    found = "encoder" if lead.low > 0 else "counts" if lead.high < 0 else "open"
     scores = (
         f"Encoder {accuracy(true, encoder):.2f}, counts {accuracy(true, counted):.2f}, largest class "
         f"{counts.max() / counts.sum():.2f}; the lead is {lead.low:+.2f} to {lead.high:+.2f}"
@@ -320,22 +286,8 @@ def texts_of_your_own(
     if min(abs(lead.low), abs(lead.high)) < EDGE:  # other folds may say otherwise
         allowed |= {"open", "encoder" if lead.estimate > 0 else "counts" if lead.estimate < 0 else "open"}
     if verdict not in allowed:
-        raise Wrong(
-            f"{scores}, for the chapter's two classifiers in the check's folds. Does that go with your "
-            "verdict?"
-        )
+        raise Wrong(f"{scores}, in the check's folds. Does that go with your verdict?")
     return f"{scores}."
-
-
-def _as_strings(value: Any, name: str) -> list[str]:
-    if is_missing(value):
-        raise Missing(f"`{name}`")
-    plain = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(plain, list | tuple) or not all(
-        isinstance(each, str) and each.strip() for each in plain
-    ):
-        raise Wrong(f"`{name}` has to be a list of strings, none of them empty, not {show(value)}.")
-    return list(plain)
 
 
 def _in_folds(x: np.ndarray, texts: list[str], labels: list[str]) -> tuple[np.ndarray, np.ndarray]:

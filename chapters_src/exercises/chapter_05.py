@@ -12,12 +12,16 @@ from torch.nn import functional as F
 
 from chapters_src.evaluation import accuracy, cross_entropies, paired_bootstrap
 from chapters_src.exercises.checking import (
-    Missing,
     Wrong,
     as_function,
+    as_kind,
     as_number,
+    check_number,
+    compare,
     exercise,
-    is_missing,
+    is_near,
+    required,
+    sequence_of,
     show,
 )
 
@@ -48,6 +52,7 @@ def gradient_in_parts(accumulate: object) -> str:
 
     before = model.weight.detach().clone()
     whole = gradient(lambda size: 1 / sum(SIZES))
+    of_means = gradient(lambda size: 1 / (len(SIZES) * size))
     backward_passes: list[torch.Tensor] = []
     counter = model.weight.register_post_accumulate_grad_hook(backward_passes.append)
     asked(model, parts)
@@ -57,28 +62,26 @@ def gradient_in_parts(accumulate: object) -> str:
         raise Wrong("The weights have changed. Leave the step to the optimizer.")
     if found is None:
         raise Wrong("Afterwards the model has no gradient in `weight.grad`.")
-    start = f"In parts of {', '.join(map(str, SIZES[:-1]))} and {SIZES[-1]}, "
-    near = {
-        "each part counts the same, whatever its size.": gradient(lambda size: 1 / (len(SIZES) * size)),
+    cosine = float(F.cosine_similarity(found.flatten(), whole.flatten(), dim=0))
+    times = found.norm() / whole.norm()
+    has = f"your gradient has another direction: its cosine with the right one is {cosine:.2f}."
+    if cosine > 0.9999:
+        has = f"your gradient has the right direction, and is {times:.3g} times as long."
+    last = parts[-1:]
+    slips = {
+        "each part counts the same, whatever its size.": of_means,
         "the means of the parts are added up.": gradient(lambda size: 1 / size),
-        "only the last part has left a gradient.": gradient(lambda size: 1 / size, parts[-1:]),
-        "only the last part has left a gradient. ": gradient(lambda size: 1 / sum(SIZES), parts[-1:]),
+        "only the last part has left a gradient.": gradient(lambda size: 1 / size, last),
+        "only the last part has left a gradient, a small one.": gradient(lambda size: 1 / sum(SIZES), last),
     }
-    if not torch.allclose(found, whole, atol=1e-5):
-        for what, other in near.items():
-            if torch.allclose(found, other, atol=1e-5):
-                raise Wrong(start + what)
-        cosine = float(F.cosine_similarity(found.flatten(), whole.flatten(), dim=0))
-        ratio = float(found.norm() / whole.norm())
-        if cosine > 0.9999:
-            raise Wrong(f"{start}your gradient has the right direction, and is {ratio:.3g} times as long.")
-        raise Wrong(f"{start}it has another direction: its cosine with the right one is {cosine:.2f}.")
+    start = f"With parts of {', '.join(map(str, SIZES[:-1]))} and {SIZES[-1]}, "
+    compare(found, whole, slips, has, start=start, within=1e-5)
     if len(backward_passes) == 1:
         raise Wrong(
-            "The gradient is right, but one backward pass made it, so until then the intermediate results of "
-            "all parts were in memory. Let each part have its own."
+            "The gradient is right, but one backward pass made it, so all parts were in memory at once. Let "
+            "each part have its own."
         )
-    off = float((gradient(lambda size: 1 / (len(SIZES) * size)) - whole).norm() / whole.norm())
+    off = float((of_means - whole).norm() / whole.norm())
     return f"The parts add up to the whole batch. The mean of their means would be off by {off:.0%} here."
 
 
@@ -87,23 +90,23 @@ def weights_of_a_rank(
     trained: object, break_even: object, *, width: int, num_layers: int, num_classes: int
 ) -> str:
     """Count them from the shapes."""
-    found, even = as_number(trained, "trained"), as_number(break_even, "break_even")
-    corrections = 2 * num_layers * 2 * RANK * width
-    head = (width + 1) * num_classes
-    start = f"{found:,.0f} is not it. "
-    hints = {
-        corrections: "Something else is trained besides the corrections.",
-        corrections + width * num_classes: "Has the head only a matrix?",
-        corrections // 2 + head: f"That is for one matrix in a layer, or for rank {RANK // 2}.",
-        corrections // 2: "That has the size of half of it, and no head.",
+    corrections, head = 2 * num_layers * 2 * RANK * width, (width + 1) * num_classes
+    slips = {
+        "Something else is trained besides the corrections.": corrections,
+        "Has the head only a matrix?": corrections + width * num_classes,
+        f"That is for one matrix in a layer, or for rank {RANK // 2}.": corrections // 2 + head,
+        "That has the size of half of it, and no head.": corrections // 2,
     }
-    if found != corrections + head:
-        raise Wrong(start + hints.get(round(found), f"Each matrix has an A and a B of rank {RANK}."))
-    if even == width:
-        raise Wrong(f"At rank {width}, A alone has as many weights as the matrix; A and B are two.")
-    if even != width / 2:
-        numbers = f"At rank {even:g}, A and B have {2 * even * width:,.0f} weights, the matrix {width**2:,}."
-        raise Wrong(numbers if even > 0 else "A rank is above 0.")
+    check_number(
+        trained, "trained", corrections + head, slips, f"Each matrix has an A and a B of rank {RANK}."
+    )
+    even = as_number(break_even, "break_even")
+    slips = {
+        "At this rank A alone has as many weights as the matrix; A and B are two.": width,
+        "A rank is above 0.": lambda rank: rank <= 0,
+    }
+    otherwise = f"There A and B have {2 * even * width:,.0f} weights, the matrix {width**2:,}."
+    check_number(break_even, "break_even", width / 2, slips, otherwise)
     return "Beyond that rank you would save weights by training the matrix itself."
 
 
@@ -119,26 +122,21 @@ def other_shares(adapt: object) -> str:
     for new in shares.values():
         wanted = _softmax(likelihoods + np.log(new))
         logits = likelihoods + np.log(old) + noise
-        given = logits.copy()
-        found = np.asarray(asked(given, old.copy(), new.copy()), dtype=float)
-        if not np.array_equal(given, logits):
-            raise Wrong("Your function changes the logits that it is given.")
+        found = np.asarray(asked(logits, old, new), dtype=float)
         if found.shape != logits.shape:
             raise Wrong(f"For 50 messages and 3 classes it gives {show(found)}.")
-        if np.allclose(_softmax(found), wanted, atol=1e-4):
-            continue
         start = f"With old shares {old.round(2).tolist()} and new ones {new.round(2).tolist()}, "
-        if np.allclose(found, wanted, atol=1e-4):
+        if is_near(found, wanted, 1e-4):
             raise Wrong(f"{start}you give probabilities. Wanted are logits.")
-        if np.allclose(_softmax(found), _softmax(logits + np.log(old) - np.log(new)), atol=1e-4):
-            raise Wrong(f"{start}the answers move away from what has become common.")
-        if np.allclose(_softmax(found), _softmax(logits - np.log(old)), atol=1e-4):
-            raise Wrong(f"{start}the answers are those for equal shares.")
-        if np.allclose(_softmax(found), _softmax(logits), atol=1e-4):
-            raise Wrong(f"{start}the answers are what they were.")
-        if np.allclose(_softmax(found), _softmax(logits + np.log(new)), atol=1e-4):
-            raise Wrong(f"{start}the old shares are still in it.")
-        raise Wrong(f"{start}the probabilities are not those of Bayes' rule.")
+        slips = {
+            "the answers move away from what has become common.": logits + np.log(old) - np.log(new),
+            "the answers are those for equal shares.": logits - np.log(old),
+            "the answers are what they were.": logits,
+            "the old shares are still in it.": logits + np.log(new),
+        }
+        slips = {hint: _softmax(other) for hint, other in slips.items()}
+        otherwise = "the probabilities are not those of Bayes' rule."
+        compare(_softmax(found), wanted, slips, otherwise, start=start, within=1e-4)
     return "It agrees with Bayes' rule for three kinds of use."
 
 
@@ -162,19 +160,17 @@ def surer_half(surer: object, other: object, *, logits: Any, labels: np.ndarray)
     right = logits.argmax(axis=1) == labels
     order = np.argsort(-_softmax(logits).max(axis=1), kind="stable")
     expected = _halves(right[order])
-    says = f"{show(found[0])} and {show(found[1])}"
     by_logit = _halves(right[np.argsort(-logits.max(axis=1), kind="stable")])
-    if _both_near(found, by_logit, EXACT) and not _both_near(found, expected, EXACT):
-        raise Wrong(f"{says} belong to halves by the highest logit. Is that a confidence?")
-    if _both_near(found, expected):
-        return f"On all messages it is right for {right.mean():.1%}."
-    if _both_near(found, expected[::-1]):
-        raise Wrong(f"{says}: which of the two halves is the surer one?")
-    if _both_near(found, _halves(right)):
-        raise Wrong(f"{says} belong to the first and the last half of the split, in its order.")
-    if _both_near((found[0] / 100, found[1] / 100), expected):
-        raise Wrong(f"{says}: write a share as a number from 0 to 1.")
-    raise Wrong(f"{says}: halves by confidence come out otherwise.")
+    start = f"{show(found[0])} and {show(found[1])}: "
+    if is_near(found, by_logit, EXACT) and not is_near(found, expected, EXACT):
+        raise Wrong(f"{start}those halves are by the highest logit. Is that a confidence?")
+    slips = {
+        "which of the two halves is the surer one?": expected[::-1],
+        "these are the first and the last half of the split, in its order.": _halves(right),
+        "write a share as a number from 0 to 1.": [100 * share for share in expected],
+    }
+    compare(found, expected, slips, "halves by confidence come out otherwise.", start=start, within=NEAR)
+    return f"On all messages it is right for {right.mean():.1%}."
 
 
 def _halves(right: np.ndarray) -> tuple[float, float]:
@@ -182,51 +178,37 @@ def _halves(right: np.ndarray) -> tuple[float, float]:
     return float(first.mean()), float(second.mean())
 
 
-def _both_near(found: Sequence[float], expected: Sequence[float], near: float = NEAR) -> bool:
-    return all(abs(a - b) < near for a, b in zip(found, expected, strict=True))
-
-
 @exercise("5.5")
 def plausible_errors(
-    count: object,
-    planted: object,
-    *,
-    logits: Any,
-    given: np.ndarray,
-    correct: np.ndarray,
-    second: Mapping[int, int],
-) -> str:
+    count: object, planted: object,
+    *, logits: Any, given: np.ndarray, correct: np.ndarray, second: Mapping[int, int],
+) -> str:  # fmt: skip
     """Look for second readings and for the reader's errors in the highest tenth."""
-    found = as_number(count, "count")
+    as_number(count, "count")
     rows = np.array(sorted(second))
     reread = [second[row] for row in rows]
+    still_wrong = "The labels that were wrong before are still wrong in that."
+    slips = {
+        still_wrong: _in_tenth(logits, _changed(given, rows, reread), rows),
+        "So many of these messages are there with their first reading.": _in_tenth(logits, correct, rows),
+    }
+    otherwise = f"Sort by the loss for the new labels; a tenth is {len(given) // 10} messages."
     expected = _in_tenth(logits, _changed(correct, rows, reread), rows)
-    if found != expected:
-        start = f"`count` is {show(found)}. "
-        if found == _in_tenth(logits, _changed(given, rows, reread), rows):
-            raise Wrong(f"{start}The labels that were wrong before are still wrong in that.")
-        if found == _in_tenth(logits, correct, rows):
-            raise Wrong(f"{start}So many of these messages are there with their first reading.")
-        raise Wrong(f"{start}Sort by the loss for the new labels; a tenth is {len(given) // 10} messages.")
-    if is_missing(planted):
-        raise Missing("`planted`")
+    check_number(count, "count", expected, slips, otherwise)
     own_rows, own_labels = _as_planted(planted, logits, correct, second)
     losses = cross_entropies(logits, _changed(correct, own_rows, own_labels))
     highest = np.argsort(-losses, kind="stable")[: len(losses) // 10]
     hidden = sorted(set(own_rows.tolist()) - set(highest.tolist()))
     which = f" (rows {', '.join(map(str, hidden))})" if hidden else ""
-    by_chance = _hidden_by_chance(logits, correct)
-    return (
-        f"{len(hidden)} of your {PLANTED} hide below the highest tenth{which}; of random errors "
-        f"{by_chance:.1f} would."
-    )
+    told = f"{len(hidden)} of your {PLANTED} hide below the highest tenth{which}"
+    return f"{told}; of random errors {_hidden_by_chance(logits, correct):.1f} would."
 
 
 def _as_planted(
-    planted: object, logits: Any, correct: np.ndarray, second: Mapping[int, int]
+    planted: Any, logits: Any, correct: np.ndarray, second: Mapping[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    if not isinstance(planted, Mapping) or len(planted) != PLANTED:
-        raise Wrong(f"`planted` has to be a dictionary of {PLANTED} rows and labels, not {show(planted)}.")
+    wanted = f"a dictionary of {PLANTED} rows and labels"
+    as_kind(planted, "planted", lambda it: isinstance(it, Mapping) and len(it) == PLANTED, wanted)
     for row, label in planted.items():
         if isinstance(row, str) or isinstance(label, str):
             raise Wrong(f"Row {show(row)} with label {show(label)}: write both as numbers.")
@@ -268,20 +250,21 @@ def classifier_of_your_own(
     folder: object, own_train: object, own_test: object, *, vectors_of: Callable[[list[str]], np.ndarray]
 ) -> str:
     """Load the folder, score it anew, and compare its card and a probe with it."""
-    if is_missing(folder):
-        raise Missing("`folder`")
-    train, test = _as_pairs(own_train, "own_train"), _as_pairs(own_test, "own_test")
+    required(folder, "folder")
+    wanted = "a list of pairs (message, name of its class)"
+    train, test = (
+        as_kind(pairs, name, sequence_of(sequence_of(str, 2)), wanted)
+        for pairs, name in ((own_train, "own_train"), (own_test, "own_test"))
+    )
     if len(train) + len(test) < FEWEST or len(test) < FEWEST_HELD_OUT:
-        raise Wrong(
-            f"{len(train)} and {len(test)} messages: wanted are {FEWEST}, {FEWEST_HELD_OUT} of them to test."
-        )
+        wanted = f"wanted are {FEWEST}, {FEWEST_HELD_OUT} of them to test."
+        raise Wrong(f"{len(train)} and {len(test)} messages: {wanted}")
     names = sorted({label for _, label in train})
     if len(names) < 2 or {label for _, label in test} != set(names):
         raise Wrong("Both sides need all of your classes, two or more.")
     _refuse_twins([text for text, _ in train], [text for text, _ in test])
     predicted = _answers(folder, [text for text, _ in test])
-    unknown = set(predicted) - set(names)
-    if unknown:
+    if unknown := set(predicted) - set(names):
         raise Wrong(f"The folder answers {show(sorted(unknown))}, and your classes are {show(names)}.")
     true = np.array([names.index(label) for _, label in test])
     found = np.array([names.index(label) for label in predicted])
@@ -296,24 +279,16 @@ def classifier_of_your_own(
     )
 
 
-def _as_pairs(value: object, name: str) -> list[tuple[str, str]]:
-    if is_missing(value):
-        raise Missing(f"`{name}`")
-    if not isinstance(value, list | tuple) or not all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(each, str) for each in pair)
-        for pair in value
-    ):
-        raise Wrong(f"`{name}` has to be a list of pairs (message, name of its class), not {show(value)}.")
-    return [(text, label) for text, label in value]
-
-
 def _refuse_twins(train: Sequence[str], test: Sequence[str]) -> None:
-    words = [set(re.findall(r"\w+", text.lower())) for text in train]
+    def words(text: str) -> set[str]:
+        return set(re.findall(r"\w+", text.lower()))
+
+    known = {text: words(text) for text in train}
     for text in test:
-        own = set(re.findall(r"\w+", text.lower()))
-        for other, known in zip(words, train, strict=True):
+        own = words(text)
+        for twin, other in known.items():
             if own and len(own & other) >= ALIKE * len(own | other):
-                raise Wrong(f"{show(text)} is tested, and {show(known)} trained on: nearly the same.")
+                raise Wrong(f"{show(text)} is tested, and {show(twin)} trained on: nearly the same.")
 
 
 def _answers(folder: object, texts: list[str]) -> list[str]:
@@ -342,10 +317,7 @@ def _compare_card(card: Path, measured: Mapping[str, float]) -> None:
 
 
 def _probed(
-    train: Sequence[tuple[str, str]],
-    test: Sequence[tuple[str, str]],
-    names: list[str],
-    vectors_of: Callable[[list[str]], np.ndarray],
+    train: Sequence[Sequence[str]], test: Sequence[Sequence[str]], names: list[str], vectors_of: Callable
 ) -> np.ndarray:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

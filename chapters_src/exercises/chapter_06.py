@@ -9,12 +9,15 @@ import torch
 from chapters_src.data import corners
 from chapters_src.exercises.checking import (
     Asked,
-    Missing,
     Wrong,
     as_function,
+    as_kind,
     as_number,
+    as_numbers,
+    check_number,
+    compare,
     exercise,
-    is_missing,
+    is_text,
     show,
 )
 
@@ -35,91 +38,72 @@ TRAINED = 12  # corners in the longest laps of the training, of 6.6
 @exercise("6.1")
 def weights_of_a_gru(num_weights: object) -> str:
     """Count them by the formula."""
-    found = as_number(num_weights, "num_weights")
     gate = STATE * INPUTS + STATE * STATE
-    start = f"`num_weights` is {show(num_weights)}. "
-    hints = {
-        3 * (gate + STATE): "That counts one bias for each gate and the proposal. PyTorch has more.",
-        3 * gate: "That leaves out the biases.",
-        gate + 2 * STATE: "That is one gate's worth.",
-        2 * (gate + 2 * STATE): "That counts the two gates. What else has matrices of its own?",
-        4 * (gate + 2 * STATE): "That is an LSTM's number.",
+    slips = {
+        "That counts one bias for each gate and the proposal. PyTorch has more.": 3 * (gate + STATE),
+        "That leaves out the biases.": 3 * gate,
+        "That is one gate's worth.": gate + 2 * STATE,
+        "That counts the two gates. What else has matrices of its own?": 2 * (gate + 2 * STATE),
+        "That is an LSTM's number.": 4 * (gate + 2 * STATE),
     }
-    if found in hints:
-        raise Wrong(start + hints[int(found)])
-    if found != 3 * (gate + 2 * STATE):
-        raise Wrong(start + "Take the formulas of the GRU one by one: which matrices and biases are in each?")
+    otherwise = "Take the formulas of the GRU one by one: which matrices and biases are in each?"
+    check_number(num_weights, "num_weights", 3 * (gate + 2 * STATE), slips, otherwise)
     return "These are all the weights that `gru_step` takes."
 
 
 @exercise("6.2")
 def gradients_of_three_scores(score_gradients: object) -> str:
     """Compute them by the formula."""
-    if is_missing(score_gradients):
-        raise Missing("`score_gradients`")
-    values = score_gradients.tolist() if hasattr(score_gradients, "tolist") else score_gradients
-    if not isinstance(values, list | tuple) or len(values) != 3:
-        raise Wrong(f"Wanted three numbers, those of e_1, e_2 and e_3, not {show(score_gradients)}.")
-    found = torch.tensor([as_number(value, "score_gradients") for value in values], dtype=torch.float64)
-    scores = torch.tanh(ASKING @ W_QUERY.T + STATES @ W_KEY.T) @ V
-    alpha = scores.softmax(dim=0)
-    context = alpha @ STATES
-    expected = alpha * ((STATES - context) @ FROM_LOSS)
-
-    def is_near(other: torch.Tensor) -> bool:
-        return bool(((found - other).abs() < 0.006).all())
-
-    if is_near(expected):
-        return "They add up to zero: if all scores rise by the same amount, no weight changes."
-    if is_near(alpha * (STATES @ FROM_LOSS)):
-        raise Wrong(f"Their sum is {show(found.sum().item())}, not 0. Is the average subtracted?")
-    if is_near((STATES - context) @ FROM_LOSS):
-        raise Wrong("These are not multiplied by the weights of the states.")
-    if is_near(-expected):
-        raise Wrong("Every sign is the wrong way round.")
+    found = torch.tensor(as_numbers(score_gradients, "score_gradients", 3), dtype=torch.float64)
+    alpha = (torch.tanh(ASKING @ W_QUERY.T + STATES @ W_KEY.T) @ V).softmax(dim=0)
     dot = (STATES @ ASKING).softmax(dim=0)
     general = ((STATES @ W_KEY.T) @ (W_QUERY @ ASKING)).softmax(dim=0)
-    for name, other in (("dot product", dot), ("general score", general)):
-        if is_near(other * ((STATES - other @ STATES) @ FROM_LOSS)):
-            raise Wrong(f"These belong to the {name}; wanted are those of additive attention.")
-    if is_near(alpha * ((STATES - STATES.mean(dim=0)) @ FROM_LOSS)):
-        raise Wrong("The average that is subtracted is the plain one; the formula has the weighted one.")
-    if abs(found.sum()) > 0.01:
-        raise Wrong(f"Their sum is {show(found.sum().item())}. The gradients of all scores add up to 0.")
-    wrong = [f"e_{j + 1}" for j in range(3) if abs(found[j] - expected[j]) > 0.006]
-    raise Wrong(f"Not so for {' and '.join(wrong)}. Begin with the context: {show_vector(context)}.")
 
+    def gradients(weights: torch.Tensor) -> torch.Tensor:
+        return weights * ((STATES - weights @ STATES) @ FROM_LOSS)
 
-def show_vector(values: torch.Tensor) -> str:
-    """Write a vector with two decimals."""
-    return f"({', '.join(f'{value:.2f}' for value in values.tolist())})"
+    expected, sum_of_all = gradients(alpha), show(found.sum().item())
+    of_plain_mean = alpha * ((STATES - STATES.mean(dim=0)) @ FROM_LOSS)
+    slips = {
+        f"Their sum is {sum_of_all}, not 0. Is the average subtracted?": alpha * (STATES @ FROM_LOSS),
+        "These are not multiplied by the weights of the states.": expected / alpha,
+        "Every sign is the wrong way around.": -expected,
+        "These belong to the dot product; wanted are those of additive attention.": gradients(dot),
+        "These belong to the general score; wanted are those of additive attention.": gradients(general),
+        "The average that is subtracted is the plain one; the formula has the weighted one.": of_plain_mean,
+        f"Their sum is {sum_of_all}. The sum of all has to be 0.": lambda it: abs(it.sum()) > 0.01,
+    }
+    wrong = " and ".join(f"e_{j + 1}" for j in range(3) if abs(found[j] - expected[j]) > 0.006)
+    context = ", ".join(f"{value:.2f}" for value in alpha @ STATES)
+    otherwise = f"Not so for {wrong}. Begin with the context: ({context})."
+    compare(found, expected, slips, otherwise, within=0.006)
+    return "They add up to zero: if all scores rise by the same amount, no weight changes."
 
 
 @exercise("6.3")
 def layers_to_the_first_position(plain: object, dilated: object) -> str:
     """Count by reach: two positions a layer, or twice as many in each."""
     steps = POSITIONS - 1
-    found = as_number(plain, "plain")
-    if found != math.ceil(steps / 2):
-        start = f"`plain` is {show(plain)}. "
-        if found == math.ceil(steps / 5) or found == math.ceil(POSITIONS / 5):
-            raise Wrong(start + "A window of five reaches two to the left, not five.")
-        if found == math.ceil(steps / 4):
-            raise Wrong(start + "Two of the four neighbors lie to the right, where nothing is needed.")
-        if found == steps / 2:
-            raise Wrong(start + "There is no half layer.")
-        raise Wrong(f"{start}So many layers reach {show(2 * found)} positions to the left, not {steps}.")
+    reached = show(2 * as_number(plain, "plain"))
+    slips = {
+        "A window of five reaches two to the left, not five.": math.ceil(steps / 5),
+        "Two of the four neighbors lie to the right, where nothing is needed.": math.ceil(steps / 4),
+        "There is no half layer.": steps / 2,
+    }
+    otherwise = f"So many layers reach {reached} positions to the left, not {steps}."
+    check_number(plain, "plain", math.ceil(steps / 2), slips, otherwise)
     found = as_number(dilated, "dilated")
+
+    def reach(layers: float) -> float:
+        return 2 * (2**layers - 1)
+
     if not 0 < found < 60 or found != int(found):
         raise Wrong(f"`dilated` is {show(dilated)}. Each layer reaches twice as far as the one before.")
-    reach = 2 * (2 ** int(found) - 1)
-    if reach < steps:
-        raise Wrong(f"`dilated` is {show(dilated)}: so many layers reach {reach:,} positions back.")
-    if 2 * (2 ** (int(found) - 1) - 1) >= steps:
+    if reach(found) < steps:
+        raise Wrong(f"`dilated` is {show(dilated)}: so many layers reach {reach(found):,.0f} positions back.")
+    if reach(found - 1) >= steps:
         raise Wrong(f"`dilated` is {show(dilated)}: one layer less reaches far enough, too.")
-    return (
-        "For twice the length, the first stack needs twice the layers, the dilated one a single layer more."
-    )
+    return "For twice the length the first stack needs twice the layers, the dilated one a single layer more."
 
 
 @exercise("6.4", takes="about ten seconds")
@@ -134,11 +118,8 @@ def questions_about_walks(
         share = sum(answers) / len(answers)
         limit = MOST_OFTEN if name == "easy" else NOT_ANSWERED  # who always says the same has to fail
         if not 1 - limit <= share <= limit:
-            most = "yes" if share > 0.5 else "no"
-            raise Wrong(
-                f'The answer of `{name}` is "{most}" for {max(share, 1 - share):.0%} of the walks; '
-                f"at most {limit:.0%} are allowed."
-            )
+            most = f'"{"yes" if share > 0.5 else "no"}" for {max(share, 1 - share):.0%} of the walks'
+            raise Wrong(f"The answer of `{name}` is {most}; at most {limit:.0%} are allowed.")
     found = {}
     for name, question in asked.items():
         for places in (False, True):
@@ -151,17 +132,16 @@ def questions_about_walks(
 
             found[name, places] = share_right(lambda places=places: make_model(CORNERS, places), batch, STEPS)
     told = {key: f"{share:.0%}" for key, share in found.items()}
+    without, with_places = (f"With{out} positions {{}} of the answers to" for out in ("out", ""))
     if found["easy", False] < ANSWERED:
-        raise Wrong(f"Without positions {told['easy', False]} of the answers to `easy` are right.")
+        raise Wrong(f"{without.format(told['easy', False])} `easy` are right.")
     if found["easy", True] < ANSWERED:
-        raise Wrong(f"With positions {told['easy', True]} of the answers to `easy` are right: too hard.")
+        raise Wrong(f"{with_places.format(told['easy', True])} `easy` are right: too hard.")
     if found["hard", False] > NOT_ANSWERED:
-        raise Wrong(
-            f"Without positions {told['hard', False]} of the answers to `hard` are right. Does the order of "
-            "the corners change your answer often enough?"
-        )
+        asked_back = "Does the order of the corners change your answer often enough?"
+        raise Wrong(f"{without.format(told['hard', False])} `hard` are right. {asked_back}")
     if found["hard", True] < ANSWERED:
-        raise Wrong(f"With positions {told['hard', True]} of the answers to `hard` are right: too hard.")
+        raise Wrong(f"{with_places.format(told['hard', True])} `hard` are right: too hard.")
     return (
         f"easy: {told['easy', False]} without positions, {told['easy', True]} with them; hard: "
         f"{told['hard', False]} and {told['hard', True]}."
@@ -174,25 +154,22 @@ def _walks(count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.
 
 
 def _answer(question: Asked, walk: list[int]) -> bool:
-    found = question(walk)
-    if hasattr(found, "item") and getattr(found, "shape", None) == ():
-        found = found.item()
-    if not isinstance(found, bool):
-        raise Wrong(f"{question.called(walk)} gives {show(found)}; wanted True or False.")
-    return found
+    def says(found: Any) -> Any:
+        return found.item() if getattr(found, "shape", None) == () else found
+
+    return says(question.gives(lambda found: isinstance(says(found), bool), "True or False", walk))
 
 
 @exercise("6.5")
 def because_of_five_sentences(
-    sentences: object, *, translate: Callable[[str], tuple], known: Mapping[str, int]
+    sentences: Any, *, translate: Callable[[str], tuple], known: Mapping[str, int]
 ) -> str:
     """Translate each, and see where the last word of the clause looks."""
-    if is_missing(sentences):
-        raise Missing("`sentences`")
-    if not isinstance(sentences, dict) or not all(
-        isinstance(each, str) and each for pair in sentences.items() for each in pair
-    ):
-        raise Wrong(f"Wanted a dictionary from sentences to verbs, not {show(sentences)}.")
+
+    def are_sentences(it: Any) -> bool:
+        return isinstance(it, dict) and all(is_text(each) for pair in it.items() for each in pair)
+
+    as_kind(sentences, "sentences", are_sentences, "a dictionary from sentences to verbs")
     if len(sentences) != SENTENCES:
         raise Wrong(f"There are {len(sentences)} sentences; {SENTENCES} are wanted.")
     passed, remarks = 0, []
@@ -241,13 +218,11 @@ def _end_of_clause(german: Sequence[str]) -> int | None:
 @exercise("6.6")
 def first_position_that_fails(learned: object, sinusoidal: object) -> str:
     """Compare with the longest laps of the training."""
+    slips = {
+        "Do you count from 0? The first position is 1.": TRAINED,
+        "That is a position of the training. Was the model trained for 700 steps?": lambda it: it < TRAINED,
+    }
     for name, answer in (("learned", learned), ("sinusoidal", sinusoidal)):
-        found = as_number(answer, name)
-        start = f"`{name}` is {show(answer)}. "
-        if found == TRAINED:
-            raise Wrong(start + "Do you count from 0? The first position is 1.")
-        if found < TRAINED:
-            raise Wrong(start + "That is a position of the training. Was the model trained for 700 steps?")
-        if found != TRAINED + 1:
-            raise Wrong(start + "An earlier position fails, too: score each position by itself.")
+        otherwise = "An earlier position fails, too: score each position by itself."
+        check_number(answer, name, TRAINED + 1, slips, otherwise)
     return "Both kinds fail at the first position that no lap of the training had."

@@ -9,13 +9,16 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from chapters_src.exercises.checking import (
-    Asked,
-    Missing,
     Wrong,
+    as_choice,
     as_function,
+    as_kind,
     as_number,
+    check_number,
+    compare,
     exercise,
-    is_missing,
+    is_near,
+    sequence_of,
     show,
 )
 
@@ -32,35 +35,31 @@ def derivative_of_the_softmax(softmax_jacobian: object) -> str:
     for length in (2, 3, 5, 8, 4):
         scores = torch.randn(length, generator=generator)
         expected = torch.autograd.functional.jacobian(lambda s: s.softmax(dim=-1), scores)
-        found = _tensor(asked, (length, length), scores.clone())
-        if torch.allclose(found, expected, atol=1e-5):
-            continue
-        if torch.allclose(found.diagonal(), expected.diagonal(), atol=1e-5):
-            off = found - torch.diag(found.diagonal())
-            if (off == 0).all():
-                raise Wrong(
-                    f"For {length} scores the diagonal is right, and all else is 0. But the weights share a "
-                    "denominator, in which every score stands."
-                )
-            raise Wrong(f"For {length} scores the diagonal is right; look at the other places again.")
-        if not torch.allclose(found.sum(dim=-1), torch.zeros(length), atol=1e-5):
-            raise Wrong(
-                f"For {length} scores a row of your table adds up to {show(found.sum(dim=-1)[0])}. What "
-                "happens to a weight if all scores grow by the same amount?"
-            )
-        raise Wrong(f"For {length} scores your table differs from that of automatic differentiation.")
+        found = asked.tensor((length, length), scores)
+        start = f"For {length} scores "
+        if is_near(found.diagonal(), expected.diagonal(), 1e-5) and not is_near(found, expected, 1e-5):
+            if (found - torch.diag(found.diagonal()) == 0).all():
+                shared = "But the weights share a denominator, in which every score stands."
+                raise Wrong(f"{start}the diagonal is right, and all else is 0. {shared}")
+            raise Wrong(f"{start}the diagonal is right; look at the other places again.")
+        if not is_near(found.sum(dim=-1), torch.zeros(length), 1e-5):
+            asked_back = "What happens to a weight if all scores grow by the same amount?"
+            raise Wrong(f"{start}a row of your table adds up to {show(found.sum(dim=-1)[0])}. {asked_back}")
+        otherwise = "your table differs from that of automatic differentiation."
+        compare(found, expected, {}, otherwise, start=start, within=1e-5)
     return "It equals automatic differentiation at five draws. Is it symmetric, and why?"
 
 
 @exercise("7.2")
-def head_for_the_token_before(W_q: object, W_k: object) -> str:  # noqa: N803  As in the equation.
+def head_for_the_token_before(W_q: Any, W_k: Any) -> str:  # noqa: N803  As in the equation.
     """Attend over 3 to 12 positions."""
+
+    def is_matrix(it: Any) -> bool:
+        return isinstance(it, Tensor) and it.ndim == 2 and len(it) == POSITIONS
+
     for name, matrix in (("W_q", W_q), ("W_k", W_k)):
-        if is_missing(matrix):
-            raise Missing(f"`{name}`")
-        if not isinstance(matrix, Tensor) or matrix.ndim != 2 or len(matrix) != POSITIONS:
-            raise Wrong(f"`{name}` is {show(matrix)}; wanted a tensor of shape ({POSITIONS}, {POSITIONS}).")
-    asks, asked = W_q.detach().double(), W_k.detach().double()  # type: ignore[union-attr]
+        as_kind(matrix, name, is_matrix, f"a tensor of shape ({POSITIONS}, {POSITIONS})")
+    asks, asked = W_q.detach().double(), W_k.detach().double()
     if asks.shape != asked.shape:
         raise Wrong(f"Queries of width {asks.shape[1]} and keys of width {asked.shape[1]} have no product.")
     for length in range(3, POSITIONS + 1):
@@ -84,31 +83,24 @@ def ranks_within_layers(
     rank_of_1_3: object, rank_of_3_1: object, *, encoder: nn.Module, batch: Mapping[str, Tensor]
 ) -> str:
     """Take each head out by setting its block of the output matrix to zero, and compare the ranks."""
-    found = tuple(
-        int(as_number(rank, name))
-        for rank, name in ((rank_of_1_3, "rank_of_1_3"), (rank_of_3_1, "rank_of_3_1"))
-    )
+    found = [as_number(rank_of_1_3, "rank_of_1_3"), as_number(rank_of_3_1, "rank_of_3_1")]
     change = _changes(encoder, batch)
     places = ((1, 3), (3, 1))
-    within = tuple(_rank(change[layer], head) for layer, head in places)
-    if found == within:
-        return "Each rank is one of 12. What would a clear pattern with a small effect tell you?"
-    flat = change.flatten()
-    over_all = tuple(_rank(flat, layer * change.shape[1] + head) for layer, head in places)
-    said = f"{found[0]} and {found[1]}"
-    if found == over_all:
-        raise Wrong(
-            f"{said} are ranks among all heads. Look where the heads of each layer stand in that list, above "
-            "all those of the last layer. Rank within a layer."
-        )
-    if found == tuple(rank - 1 for rank in within):
-        raise Wrong(f"{said}: count from 1, for the largest change.")
-    if found == tuple(change.shape[1] + 1 - rank for rank in within):
-        raise Wrong(f"{said}: the list is upside down; 1 is the largest change.")
-    raise Wrong(
-        f"{said} are not their ranks, measured by setting a head's block of the output matrix to zero. Is "
+    within = [_rank(change[layer], head) for layer, head in places]
+    num_heads = change.shape[1]
+    slips = {
+        "these are ranks among all heads. Look where the heads of each layer stand. Rank within a layer.": [
+            _rank(change.flatten(), layer * num_heads + head) for layer, head in places
+        ],
+        "count from 1, for the largest change.": [rank - 1 for rank in within],
+        "the list is upside down; 1 is the largest change.": [num_heads + 1 - rank for rank in within],
+    }
+    otherwise = (
+        "they are not their ranks, measured by setting a head's block of the output matrix to zero. Is "
         "padding left out of the means, and is only one head out at a time?"
     )
+    compare(found, within, slips, otherwise, start=f"{found[0]:g} and {found[1]:g}: ")
+    return "Each rank is one of 12. What would a clear pattern with a small effect tell you?"
 
 
 def _changes(encoder: nn.Module, batch: Mapping[str, Tensor]) -> Tensor:
@@ -129,14 +121,13 @@ def _changes(encoder: nn.Module, batch: Mapping[str, Tensor]) -> Tensor:
         change = torch.zeros(len(outputs), num_heads)
         for layer, output in enumerate(outputs):
             weight, kept = output.weight.data, output.weight.detach().clone()
-            try:
-                for head in range(num_heads):
+            for head in range(num_heads):
+                try:
                     weight.view(len(weight), num_heads, -1)[:, head] = 0
                     moved = (vectors() - whole).norm(dim=-1) / whole.norm(dim=-1)
                     change[layer, head] = moved.mean().item()
+                finally:
                     weight.copy_(kept)
-            finally:
-                weight.copy_(kept)
     return change
 
 
@@ -147,58 +138,40 @@ def _rank(values: Tensor, place: int) -> int:
 @exercise("7.4")
 def lowest_loss_without_the_mask(lowest_loss: object) -> str:
     """Eleven positions see the answer, the last one guesses."""
-    found = as_number(lowest_loss, "lowest_loss")
-    guess = math.log(20)
-    if abs(found - guess / 12) < 0.002:
-        return "Only the last position has to guess."
-    if abs(found - guess) < 0.02:
-        raise Wrong(f"{show(found)} is the honest loss, with the mask. Without it, most positions can look.")
-    if abs(found) < 0.002:
-        raise Wrong("0 would need all positions to see their answer. One of them cannot.")
-    if abs(found - guess * 11 / 12) < 0.02:
-        raise Wrong(f"{show(found)} is the loss if one position cheats and all others guess. Count again.")
-    if abs(found - guess / 12 / math.log(2)) < 0.005:
-        raise Wrong(f"{show(found)} is in bits; wanted are natural logarithms.")
-    if 0.26 < found < 0.6:
-        raise Wrong(f"{show(found)} is what some training reaches. A perfect cheat gets lower.")
-    raise Wrong(f"{show(found)}: which loss has a position that sees its answer, and how many positions do?")
+    found, guess = as_number(lowest_loss, "lowest_loss"), math.log(20)
+    slips = {
+        "That is the honest loss, with the mask. Without it, most positions can look.": guess,
+        "That would need all positions to see their answer. One of them cannot.": 0,
+        "That is the loss if one position cheats and all others guess. Count again.": guess * 11 / 12,
+        "That is in bits; wanted are natural logarithms.": guess / 12 / math.log(2),
+        "That is what some training reaches. A perfect cheat gets lower.": lambda it: 0.26 < it < 0.6,
+    }
+    otherwise = "Which loss has a position that sees its answer, and how many positions do?"
+    check_number(found, "lowest_loss", guess / 12, slips, otherwise, within=0.001, relative=0.006)
+    return "Only the last position has to guess."
 
 
 @exercise("7.5")
 def finding_of_your_own(
-    relation: object, verdict: object, *, run: Callable[[str], tuple[list[str], Tensor, Any]]
+    relation: Any, verdict: object, *, run: Callable[[str], tuple[list[str], Tensor, Any]]
 ) -> str:
     """Choose a head on the first eight sentences, and test it on the last eight."""
-    if is_missing(relation):
-        raise Missing("`relation`")
-    if is_missing(verdict):
-        raise Missing("`verdict`")
-    if not isinstance(relation, list | tuple) or len(relation) != SENTENCES:
-        raise Wrong(f"Wanted {SENTENCES} sentences in a list, not {show(relation)}.")
-    if not isinstance(verdict, str) or verdict not in ("holds", "fails"):
-        raise Wrong(f'`verdict` has to be "holds" or "fails", not {show(verdict)}.')
+    wanted = f"a list of {SENTENCES} triples: sentence, word that attends, word attended to"
+    as_kind(relation, "relation", sequence_of(sequence_of(str, 3), SENTENCES), wanted)
+    as_choice(verdict, "verdict", ("holds", "fails"))
     weights, targets = [], []
     for entry in relation:
-        if (
-            not isinstance(entry, list | tuple)
-            or len(entry) != 3
-            or not all(isinstance(e, str) for e in entry)
-        ):
-            raise Wrong(f"Wanted (sentence, word that attends, word attended to), not {show(entry)}.")
         sentence, *pair = entry
         tokens, attn_weights, _ = run(sentence)
         places = []
         for word in (each.lower() for each in pair):
             if tokens.count(word) != 1:
-                raise Wrong(
-                    f"{show(word)} is {tokens.count(word)} times among the tokens of {show(sentence)}; "
-                    "wanted is a word that occurs once and is not cut."
-                )
+                there = f"{show(word)} is {tokens.count(word)} times among the tokens of {show(sentence)}"
+                raise Wrong(f"{there}; wanted is a word that occurs once and is not cut.")
             places.append(tokens.index(word))
         weights.append(attn_weights[:, :, places[0], places[1]].flatten().cpu())
         targets.append(pair[1].lower())
-    twice = set(targets[:HALF]) & set(targets[HALF:])
-    if twice:
+    if twice := set(targets[:HALF]) & set(targets[HALF:]):
         raise Wrong(f"{show(min(twice))} is a target in both halves. A head for that one word would pass.")
     if len({entry[0] for entry in relation}) < SENTENCES:
         raise Wrong("A sentence occurs twice.")
@@ -206,10 +179,8 @@ def finding_of_your_own(
     best = int(first.argmax())
     rank = _rank(last, best)
     if (rank <= BEST) != (verdict == "holds"):
-        raise Wrong(
-            "Your verdict is not what the last eight sentences say. Was the head chosen on the first eight "
-            "alone, by its mean weight?"
-        )
+        chosen = "Was the head chosen on the first eight alone, by its mean weight?"
+        raise Wrong(f"Your verdict is not what the last eight sentences say. {chosen}")
     layer, head = divmod(best, attn_weights.shape[1])
     return (
         f"Head {layer}.{head}, chosen on the first eight, has rank {rank} of {len(last)} on the last eight: "
@@ -229,19 +200,14 @@ def softmax_in_blocks(attend_in_blocks: object) -> str:
     whole_is_right = False
     for block in (24, 5, 1, 7):
         for mask in masks:
-            found = _tensor(
-                asked, tuple(value.shape), query.clone(), key.clone(), value.clone(), mask.clone(), block
-            )
-            expected = _attend(query, key, value, mask)
-            if torch.allclose(found, expected, atol=CLOSE):
+            found = asked.tensor(value.shape, query, key, value, mask, block).float()
+            if is_near(found, _attend(query, key, value, mask), CLOSE):
                 continue
             start = f"With blocks of {block} of 24 keys"
             if found.isnan().any():
                 empty = not mask.any(dim=-1).all()
                 what = "a query that may attend to nothing" if empty else "a first block that is hidden"
-                raise Wrong(
-                    f"{start} some outputs are NaN, for a mask with {what}. What is ∞ - ∞, and 0 / 0?"
-                )
+                raise Wrong(f"{start} some outputs are NaN, for a mask with {what}. What is ∞ - ∞? 0 / 0?")
             late = mask.any(dim=-1) & ~mask[:, :block].any(dim=-1)  # their first block is hidden
             if late.any() and (found[..., late, :] == 0).all():
                 raise Wrong(
@@ -249,31 +215,26 @@ def softmax_in_blocks(attend_in_blocks: object) -> str:
                     "later keys. Did a NaN become a zero? What is ∞ - ∞?"
                 )
             rest = 24 % block
-            if rest and torch.allclose(
-                found, _attend(query, key[..., :-rest, :], value[..., :-rest, :], mask[:, :-rest]), atol=CLOSE
-            ):
-                raise Wrong(
-                    f"{start} the last {rest} keys are left out. They are fewer than a block, but they count."
-                )
+            if rest:
+                without_rest = _attend(query, key[..., :-rest, :], value[..., :-rest, :], mask[:, :-rest])
+                if is_near(found, without_rest, CLOSE):
+                    raise Wrong(f"{start} the last {rest} keys are left out. They are fewer, but they count.")
             if whole_is_right:
-                raise Wrong(
-                    f"{start} the outputs differ, and with one block for all keys they are right. Are the "
-                    "old sums corrected whenever a larger score turns up?"
-                )
+                corrected = "Are the old sums corrected whenever a larger score turns up?"
+                raise Wrong(f"{start} the outputs differ, and with one block they are right. {corrected}")
             raise Wrong(f"{start} the outputs differ from attention with the whole table.")
         whole_is_right = True
-    large = _tensor(asked, tuple(value.shape), 1000 * query, key.clone(), value.clone(), masks[0], 5)
+    start = "With queries a thousand times as long"
+    large = asked.tensor(value.shape, 1000 * query, key, value, masks[0], 5).float()
     if not large.isfinite().all():
+        raise Wrong(f"{start}, some outputs are not finite: an exponential overflows.")
+    if not is_near(large, _attend(1000 * query, key, value, masks[0]), 0.01):
         raise Wrong(
-            "With queries a thousand times as long, some outputs are not finite: an exponential overflows."
-        )
-    if not torch.allclose(large, _attend(1000 * query, key, value, masks[0]), atol=0.01):
-        raise Wrong(
-            "With queries a thousand times as long, the outputs differ from attention with the whole table. "
-            "Where all scores of a query are far below zero, what do its exponentials become?"
+            f"{start}, the outputs differ from attention with the whole table. Where all scores of a query "
+            "are far below zero, what do its exponentials become?"
         )
     with _Widest() as noted:
-        _tensor(asked, tuple(value.shape), query.clone(), key.clone(), value.clone(), masks[0], 5)
+        asked.tensor(value.shape, query, key, value, masks[0], 5)
     if noted.whole:
         raise Wrong(
             "The outputs are right, but with blocks of 5 your function still computes a table of 24 times 24 "
@@ -298,11 +259,3 @@ class _Widest(TorchFunctionMode):
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     scores = (query @ key.mT / math.sqrt(key.shape[-1])).masked_fill(~mask, -math.inf)
     return scores.softmax(dim=-1).masked_fill(~mask, 0.0) @ value
-
-
-def _tensor(asked: Asked, shape: tuple[int, ...], *inputs: object) -> Tensor:
-    """Call a reader's function that has to give a tensor of this shape."""
-    found = asked(*inputs)
-    if not isinstance(found, Tensor) or tuple(found.shape) != shape:
-        raise Wrong(f"{asked.called(*inputs)} gives {show(found)}; wanted a tensor of shape {shape}.")
-    return found.detach().float()

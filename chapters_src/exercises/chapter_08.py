@@ -6,18 +6,20 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from chapters_src.exercises.checking import (
     Asked,
-    Missing,
     Wrong,
+    as_choice,
     as_function,
-    as_number,
+    check_number,
+    compare,
     exercise,
-    is_missing,
+    is_near,
     show,
 )
 
@@ -29,15 +31,14 @@ TOKENS = 14  # of 8.5
 @exercise("8.1")
 def width_of_a_gated_network(gated_width: object) -> str:
     """Compare three matrices of D x W with two of D x 4D."""
-    found, d_model = as_number(gated_width, "gated_width"), 96
-    if found == 4 * d_model:
-        raise Wrong("At a width of 384 each of its three matrices is as large as each of the other two.")
-    if found == 2 * d_model:
-        raise Wrong("At a width of 192, half of the plain one's, it has fewer parameters.")
-    wanted, has = 2 * d_model * 4 * d_model, 3 * d_model * found
-    if has != wanted:
-        more = "more" if has > wanted else "fewer"
-        raise Wrong(f"At a width of {show(found)} it has {more} parameters than the plain one.")
+    d_model = 96
+    slips = {
+        "There each of its three matrices is as large as each of the other two.": 4 * d_model,
+        "At half of the plain one's width it has fewer parameters.": 2 * d_model,
+        "There it has fewer parameters than the plain one.": lambda width: width < d_model * 8 / 3,
+    }
+    otherwise = "There it has more parameters than the plain one."
+    check_number(gated_width, "gated_width", d_model * 8 / 3, slips, otherwise)
     return "Llama's first models have such a width, rounded up."
 
 
@@ -55,15 +56,15 @@ LLAMA_NAMES = {
     "mlp.down_proj.weight": "feed_forward.down.weight",
 }
 LLAMA_SLIPS = {
-    "gate": "of a Llama whose gate has the activation of Gemma's",
-    "exact": "of a Llama whose gate has the exact GELU",
-    "gain": "of a Llama whose norms multiply by 1 + gain; the weights that you get are gains already",
-    "neighbors": "of a Llama that turns neighboring numbers as a pair",
-    "tiled": "of a Llama whose heads of keys take turns, and do not serve neighboring queries",
-    "base": "of a Llama that turns with the base 10,000; its configuration has another one",
-    "epsilon": "of a Llama with the epsilon 1e-6; its configuration has another one",
-    "normalized": "of a Llama that normalizes its queries and keys",
-    "unscaled": "of a Llama whose scores are not divided",
+    "gate": "a Llama whose gate has the activation of Gemma's",
+    "exact": "a Llama whose gate has the exact GELU",
+    "gain": "a Llama whose norms multiply by 1 + gain; the weights that you get are gains already",
+    "neighbors": "a Llama that turns neighboring numbers as a pair",
+    "tiled": "a Llama whose heads of keys take turns, and do not serve neighboring queries",
+    "base": "a Llama that turns with the base 10,000; its configuration has another one",
+    "epsilon": "a Llama with the epsilon 1e-6; its configuration has another one",
+    "normalized": "a Llama that normalizes its queries and keys",
+    "unscaled": "a Llama whose scores are not divided",
 }
 
 
@@ -71,28 +72,35 @@ LLAMA_SLIPS = {
 def layer_of_llama(llama_layer: object) -> str:
     """Put two layers into small random Llamas, and compare with the library and with slips."""
     make = as_function(llama_layer, "llama_layer(c)")
-    generator = torch.Generator().manual_seed(82)
-    largest = 0.0
+    slips = {
+        f"They are those of {words}.": lambda theirs, ids, slip=slip: _llama_logits(theirs, ids, slip)
+        for slip, words in LLAMA_SLIPS.items()
+    }
+    return _like_the_library(_llama, lambda theirs, ids: _with_layers(make, theirs, ids), slips)
+
+
+def _like_the_library(draw_model: Callable, logits_of: Callable, slips: Mapping[str, Callable]) -> str:
+    """Compare logits with those of four random models of the library, and with those of slips."""
+    generator, largest = torch.Generator().manual_seed(82), 0.0
     for draw in range(4):
-        theirs = _llama(generator)
+        theirs = draw_model(generator)
         ids = torch.randint(50, (2, 12), generator=generator)
+        other = torch.cat([ids[:, :-1], (ids[:, -1:] + 1) % 50], dim=1)
         with torch.no_grad():
-            expected = theirs(ids).logits
-            found = _with_layers(make, theirs, ids)
+            expected, found = theirs(ids).logits, logits_of(theirs, ids)
             if not torch.isfinite(found).all():
-                raise Wrong(
-                    "Your logits are not finite. Does a mask hide a whole row, or a root get a negative?"
-                )
+                asked_back = "Does a mask hide a whole row, or a root get a negative?"
+                raise Wrong(f"Your logits are not finite. {asked_back}")
             gap = (found - expected).abs().max().item()
-            if gap > EQUAL:
-                for slip, words in LLAMA_SLIPS.items():
-                    if torch.allclose(found, _llama_logits(theirs, ids, slip), atol=EQUAL):
-                        raise Wrong(f"Your logits are up to {gap:.2g} off. They are those {words}.")
-                other = ids.clone()
-                other[:, -1] = (other[:, -1] + 1) % 50
-                if not torch.allclose(_with_layers(make, theirs, other)[:, :-1], found[:, :-1], atol=EQUAL):
-                    raise Wrong(f"Your logits are up to {gap:.2g} off: earlier tokens see later ones.")
-                raise Wrong(f"In draw {draw + 1} of four your logits are up to {gap:.2g} off.")
+            hints: dict[str, Any] = {
+                hint: lambda it, slip=slip, theirs=theirs, ids=ids: is_near(it, slip(theirs, ids), EQUAL)
+                for hint, slip in slips.items()
+            }
+            hints["Earlier tokens see later ones."] = lambda it, theirs=theirs, other=other: (
+                not is_near(logits_of(theirs, other)[:, :-1], it[:, :-1], EQUAL)
+            )
+            start = f"In draw {draw + 1} of four your logits are up to {gap:.2g} off. "
+            compare(found, expected, hints, "Which step differs?", start=start, within=EQUAL)
         largest = max(largest, gap)
     return f"In four draws the logits are the library's, up to {largest:.0e}."
 
@@ -101,17 +109,10 @@ def _llama(generator: torch.Generator) -> nn.Module:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        vocab_size=50,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        rms_norm_eps=1e-3,
+        vocab_size=50, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, rms_norm_eps=1e-3, attn_implementation="eager",
         rope_parameters={"rope_type": "default", "rope_theta": 500.0},
-        attn_implementation="eager",
-    )
+    )  # fmt: skip
     model = LlamaForCausalLM(config).eval()
     _draw(model, generator)
     return model
@@ -131,32 +132,24 @@ def _with_layers(make: Asked, theirs: Any, ids: Tensor) -> Tensor:
     weights = theirs.state_dict()
     x = weights["model.embed_tokens.weight"][ids]
     for number in range(theirs.config.num_hidden_layers):
-        layer = make(theirs.config)
-        if not isinstance(layer, nn.Module):
-            raise Wrong(f"{make.called(theirs.config)} gives {show(layer)}; wanted a module.")
+        layer = make.gives(nn.Module, "a module", theirs.config)
         own = {new: weights[f"model.layers.{number}.{old}"] for old, new in LLAMA_NAMES.items()}
         _load(layer.eval(), own)
-        x = as_function(layer, "the layer")(x)
-        if not isinstance(x, Tensor) or x.shape != (*ids.shape, theirs.config.hidden_size):
-            raise Wrong(f"Your layer gives {show(x)}; wanted is the shape of its input.")
+        x = as_function(layer, "the layer").tensor(x.shape, x)
     x = _rms_norm(x, weights["model.norm.weight"], theirs.config.rms_norm_eps)
     return x @ weights["lm_head.weight"].T
 
 
 def _load(layer: nn.Module, weights: Mapping[str, Tensor]) -> None:
     named = dict(layer.named_parameters())
-    missing = [name for name in weights if name not in named]
-    extra = [name for name in named if name not in weights]
-    if missing or extra:
-        said = (
-            "has no " + ", ".join(missing) if missing else "has " + ", ".join(extra) + ", and Llama has not"
-        )
-        raise Wrong(f"Your layer {said}.")
+    if missing := [name for name in weights if name not in named]:
+        raise Wrong(f"Your layer has no {', '.join(missing)}.")
+    if extra := [name for name in named if name not in weights]:
+        raise Wrong(f"Your layer has {', '.join(extra)}, and Llama has not.")
     for name, tensor in weights.items():
         if named[name].shape != tensor.shape:
-            raise Wrong(
-                f"In your layer {name} has the shape {tuple(named[name].shape)}, not {tuple(tensor.shape)}."
-            )
+            shapes = f"the shape {tuple(named[name].shape)}, not {tuple(tensor.shape)}"
+            raise Wrong(f"In your layer {name} has {shapes}.")
         named[name].data = tensor.clone()
 
 
@@ -218,53 +211,33 @@ def alibi_from_its_definition(alibi: object) -> str:
     """Compare each number with its definition, below and on the diagonal."""
     asked = as_function(alibi, "alibi(num_heads, length)")
     for num_heads, length in ((8, 6), (8, 40), (4, 7), (16, 5)):
-        found, called = asked(num_heads, length), asked.called(num_heads, length)
-        found = torch.as_tensor(found).float() if hasattr(found, "shape") else found
-        if not isinstance(found, Tensor) or found.shape != (num_heads, length, length):
-            wanted = (num_heads, length, length)
-            raise Wrong(f"{called} gives {show(found)}; wanted a tensor of shape {wanted}.")
-        wanted = torch.tensor(
-            [
-                [[-(2 ** (-8 * h / num_heads)) * (i - j) for j in range(length)] for i in range(length)]
-                for h in range(1, num_heads + 1)
-            ]
-        )
-        if _same_below(found, wanted):
-            continue
-        if _same_below(found, -wanted):
-            raise Wrong(f"{called} favors what is far away: look at the sign.")
-        if _same_below(found, wanted.flip(0)):
-            raise Wrong(f"{called} has the right slopes, and gives the first head the last one's.")
-        for_eight = (
-            wanted
-            / wanted[:, 1:2, :1]
-            * -torch.tensor([2.0**-h for h in range(1, num_heads + 1)]).view(-1, 1, 1)
-        )
-        if num_heads != 8 and _same_below(found, for_eight):
-            raise Wrong(f"{called} has the slopes of eight heads. Here are {num_heads}.")
-        h, i, j = (found.tril() - wanted.tril()).abs().gt(1e-5).nonzero()[0].tolist()
-        raise Wrong(
-            f"{called}[{h}, {i}, {j}] is {show(found[h, i, j])}: head {h + 1}, at a distance of {i - j}."
-        )
+        called, shape = asked.called(num_heads, length), (num_heads, length, length)
+        found = asked.tensor(shape, num_heads, length).float().tril()
+        heads = torch.arange(1, num_heads + 1).view(-1, 1, 1)
+        distance = (torch.arange(length)[:, None] - torch.arange(length)).tril()
+        wanted = -(2.0 ** (-8 * heads / num_heads)) * distance
+        slips = {
+            " favors what is far away: look at the sign.": -wanted,
+            " has the right slopes, and gives the first head the last one's.": wanted.flip(0),
+            f" has the slopes of eight heads. Here are {num_heads}.": -(2.0**-heads) * distance,
+        }
+        h, i, j = np.unravel_index(int((found - wanted).abs().argmax()), shape)
+        otherwise = f"[{h}, {i}, {j}] is {show(found[h, i, j])}: head {h + 1}, at a distance of {i - j}."
+        compare(found, wanted, slips, otherwise, start=called, within=1e-5)
     return "It is defined for any length, and depends on the distance only."
-
-
-def _same_below(found: Tensor, wanted: Tensor) -> bool:
-    return torch.allclose(found.tril(), wanted.tril(), atol=1e-5)
 
 
 @exercise("8.4")
 def what_a_cache_saves(times_without_cache: object) -> str:
     """Compare with the mean of 1 to 32."""
-    found = as_number(times_without_cache, "times_without_cache")
-    if found == 32:
-        raise Wrong("32 times is true of the first token alone. The last one is computed once in both ways.")
-    if found == sum(range(1, 33)):
-        raise Wrong("That is how many tokens are computed without a cache. How many are computed with one?")
-    if 0 < found < 1:
-        raise Wrong("Writing without a cache takes more, not less.")
-    if not 16 <= found <= 17:
-        raise Wrong(f"{show(found)} times is too {'many' if found > 17 else 'few'}.")
+    slips = {
+        "That is true of the first token alone. The last one is computed once in both ways.": 32,
+        "So many are computed without a cache. How many tokens are computed with one?": sum(range(1, 33)),
+        "Writing without a cache takes more, not less.": lambda times: 0 < times < 1,
+        "So many times is too few.": lambda times: times < 16,
+    }
+    otherwise = "So many times is too many."
+    check_number(times_without_cache, "times_without_cache", 16.5, slips, otherwise, within=0.5)
     return "On long texts the scores and averages of attention add to it."
 
 
@@ -275,10 +248,7 @@ def what_a_cache_saves(times_without_cache: object) -> str:
 def sabotage_and_bet(sabotage: object, bet: object, *, model: nn.Module, ids: Tensor, tokenizer: Any) -> str:
     """Let both models write, and compare."""
     change = as_function(sabotage, "sabotage(model)", may_give_none=True)
-    if is_missing(bet):
-        raise Missing("`bet`")
-    if not isinstance(bet, str) or bet not in BETS:
-        raise Wrong(f"`bet` has to be one of {', '.join(map(repr, BETS))}, not {show(bet)}.")
+    as_choice(bet, "bet", BETS)
     changed = copy.deepcopy(model)
     change(changed)
     try:
@@ -287,13 +257,11 @@ def sabotage_and_bet(sabotage: object, bet: object, *, model: nn.Module, ids: Te
         raise Wrong(f"The changed model does not run: {type(error).__name__}: {error}") from None
     if not torch.isfinite(moved).all():
         raise Wrong(
-            "The changed model's logits are not numbers (NaN). A softmax gives that where a mask hides a "
-            "whole row, and a root of a negative number does."
+            "The changed model's logits are not numbers (NaN): a mask hides a whole row, or a root gets a "
+            "negative."
         )
     if torch.equal(logits, moved):
-        raise Wrong(
-            f"Your change changes nothing here: all {TOKENS} tokens have the same logits to the last digit."
-        )
+        raise Wrong(f"Your change changes nothing here: all {TOKENS} tokens have the same logits.")
     before, line = (tokenizer.decode(tokens).split("\n")[0].strip() for tokens in (right, found))
     outcome = _outcome(before, line)
     if outcome == "same":
@@ -330,55 +298,32 @@ def _written(model: Any, ids: Tensor) -> tuple[list[int], Tensor]:
 def gpt2_from_the_librarys_tensors(gpt2_logits: object) -> str:
     """Compare with the library in four draws, and with GPT-2s that have a slip."""
     asked = as_function(gpt2_logits, "gpt2_logits(tensors, ids, num_heads)")
-    generator = torch.Generator().manual_seed(86)
-    largest = 0.0
-    for draw in range(4):
-        theirs = _gpt2(generator)
-        ids = torch.randint(60, (2, 10), generator=generator)
-        with torch.no_grad():
-            expected = theirs(ids).logits
-            found = _logits_of(asked, theirs, ids)
-            gap = (found - expected).abs().max().item()
-            if not gap < EQUAL:
-                for words, slip in GPT2_SLIPS.items():
-                    if torch.allclose(found, slip(theirs, ids), atol=EQUAL):
-                        raise Wrong(f"Your logits are up to {gap:.2g} off. {words}")
-                other = ids.clone()
-                other[:, -1] = (other[:, -1] + 1) % 60
-                if not torch.allclose(_logits_of(asked, theirs, other)[:, :-1], found[:, :-1], atol=EQUAL):
-                    raise Wrong(f"Your logits are up to {gap:.2g} off: earlier tokens see later ones.")
-                raise Wrong(f"In draw {draw + 1} of four your logits are up to {gap:.2g} off.")
-        largest = max(largest, gap)
-    return f"In four draws the logits are the library's, up to {largest:.0e}."
+    return _like_the_library(_gpt2, lambda theirs, ids: _logits_of(asked, theirs, ids), GPT2_SLIPS)
 
 
 def _logits_of(asked: Asked, theirs: Any, ids: Tensor) -> Tensor:
     tensors = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
-    found = asked(MappingProxyType(tensors), ids.clone(), theirs.config.n_head)
-    wanted = (*ids.shape, theirs.config.vocab_size)
-    if not isinstance(found, Tensor) or found.shape != wanted:
-        raise Wrong(f"Wanted logits of shape {wanted}, not {show(found)}.")
-    return found.detach().float()
+    shape = (*ids.shape, theirs.config.vocab_size)
+    return asked.tensor(shape, MappingProxyType(tensors), ids, theirs.config.n_head).float()
 
 
 def _gpt2(generator: torch.Generator) -> nn.Module:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     config = GPT2Config(
-        vocab_size=60, n_positions=16, n_embd=32, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2
+        vocab_size=50, n_positions=16, n_embd=32, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2
     )
     model = GPT2LMHeadModel(config).eval()
     _draw(model, generator)
     return model
 
 
-def _changed(change: Callable[[Any], None]) -> Callable[[nn.Module, Tensor], Tensor]:
+def _changed(change: Callable[[Any], object]) -> Callable[[nn.Module, Tensor], Tensor]:
     """Make a function that returns the logits of a changed copy."""
 
     def logits(model: nn.Module, ids: Tensor) -> Tensor:
         other = copy.deepcopy(model)
-        with torch.no_grad():
-            change(other.transformer)
+        change(other.transformer)
         return other(ids).logits
 
     return logits
@@ -394,17 +339,9 @@ def _exact_gelu(body: Any) -> None:
         block.mlp.act = nn.GELU()
 
 
-def _no_last_norm(body: Any) -> None:
-    body.ln_f = nn.Identity()
-
-
-def _no_positions(body: Any) -> None:
-    body.wpe.weight.zero_()
-
-
 GPT2_SLIPS = {
     "A square matrix does not complain when it is not transposed.": _changed(_square_not_transposed),
     "Which GELU does your feed-forward network have?": _changed(_exact_gelu),
-    "The head reads the bare sum of the stream.": _changed(_no_last_norm),
-    "Its tokens do not know where they stand.": _changed(_no_positions),
+    "The head reads the bare sum of the stream.": _changed(lambda body: setattr(body, "ln_f", nn.Identity())),
+    "Its tokens do not know where they stand.": _changed(lambda body: body.wpe.weight.zero_()),
 }

@@ -1,6 +1,5 @@
 """Checks of the exercises of chapter 10, on PyTorch's transformer and on pictures as sequences."""
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,25 +10,27 @@ from torch.nn import functional as F
 
 from chapters_src import evaluation
 from chapters_src.exercises.checking import (
-    Missing,
     Wrong,
+    as_choice,
     as_function,
+    as_kind,
     as_number,
+    as_numbers,
+    check_number,
+    compare,
     exercise,
-    is_missing,
+    is_near,
+    mapping_with,
+    sequence_of,
     show,
 )
 
 EQUAL = 1e-4  # of 10.1
 WIDTH, BATCHES, PAIRS = 8, 25, 3
-MASKS = (
-    "src_mask",
-    "tgt_mask",
-    "memory_mask",
-    "src_key_padding_mask",
-    "tgt_key_padding_mask",
-    "memory_key_padding_mask",
-)
+MASKS = [
+    *("src_mask", "tgt_mask", "memory_mask"),
+    *("src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"),
+]
 NOISE = 0.01  # The variance of 10.2.
 TOKENS, OPERATIONS = 65 / 17, 4.48  # of 10.3
 SIDE = 4  # Patches a side, of 10.4
@@ -60,14 +61,12 @@ def _slips(right: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
     """Return masks with one mistake each, by a hint."""
     padding = {name: ~mask for name, mask in right.items() if name != "tgt_mask"}
     memory = {name: mask for name, mask in right.items() if name != "memory_key_padding_mask"}
+    target = right["tgt_mask"]
     return {
         "the target looks at the source's padding in the memory (batches of equal lengths hide that)": memory,
-        "no token of a target is kept from seeing the next": {**right, "tgt_mask": right["tgt_mask"] & False},
-        "each token of a target sees the next ones, and not those before it": {
-            **right,
-            "tgt_mask": right["tgt_mask"].T,
-        },
-        "padding is what is looked at, and tokens are hidden": {**right, **padding},
+        "no token of a target is kept from seeing the next": right | {"tgt_mask": target & False},
+        "each token of a target sees the next ones, and not those before it": right | {"tgt_mask": target.T},
+        "padding is what is looked at, and tokens are hidden": right | padding,
         "nothing is hidden": {},
     }
 
@@ -94,14 +93,17 @@ def masks_of_a_batch(masks: object) -> str:
             raise Wrong(f"{call}; wanted are tensors.")
         if any(mask.is_floating_point() for mask in given.values()):
             raise Wrong(f"{call}. A mask of floats is added to the scores; wanted are booleans.")
-        gap = _gap(model, source, target, lengths, dict(given))
-        if gap > EQUAL:
-            right = _masks(*lengths)
-            for words, slip in _slips(right).items():
-                same = _outputs(model, source, target, lengths, slip)
-                if torch.allclose(_outputs(model, source, target, lengths, dict(given)), same, atol=EQUAL):
-                    raise Wrong(f"For the lengths {lengths} an output is {show(gap)} off: {words}.")
-            raise Wrong(f"For the lengths {lengths} an output is {show(gap)} off what each pair gives alone.")
+        found = _outputs(model, source, target, lengths, dict(given))
+        alone = _alone(model, source, target, lengths)
+        gap = (found - alone).abs().max().item()
+        slips = {
+            f"{words}.": lambda it, source=source, target=target, lengths=lengths, slip=slip: is_near(
+                it, _outputs(model, source, target, lengths, slip), EQUAL
+            )
+            for words, slip in _slips(_masks(*lengths)).items()
+        }
+        start = f"For the lengths {lengths} an output is {show(gap)} off what each pair gives alone: "
+        compare(found, alone, slips, "it is none of the usual slips.", start=start, within=EQUAL)
         largest = max(largest, gap)
     return f"In {BATCHES} batches each pair gives what it gives alone, up to {largest:.0e}."
 
@@ -118,15 +120,14 @@ def _outputs(
     return torch.cat([row[:length] for row, length in zip(found, lengths[1], strict=True)])
 
 
-def _gap(model: nn.Module, source: Tensor, target: Tensor, lengths: list[list[int]], masks: dict) -> float:
-    """Return how far the batch's outputs are from those of each pair alone."""
-    alone = []
+def _alone(model: nn.Module, source: Tensor, target: Tensor, lengths: list[list[int]]) -> Tensor:
+    """Return the outputs of each pair alone."""
+    found = []
     with torch.no_grad():
         for i, (s, t) in enumerate(zip(*lengths, strict=True)):
             causal = torch.ones(t, t, dtype=torch.bool).triu(1)
-            alone.append(model(source[i : i + 1, :s], target[i : i + 1, :t], tgt_mask=causal)[0])
-    difference = (_outputs(model, source, target, lengths, masks) - torch.cat(alone)).abs().max().item()
-    return math.inf if math.isnan(difference) else difference
+            found.append(model(source[i : i + 1, :s], target[i : i + 1, :t], tgt_mask=causal)[0])
+    return torch.cat(found)
 
 
 # 10.2: a reversed mask in training --------------------------------------------------------------------------
@@ -136,22 +137,15 @@ def _gap(model: nn.Module, source: Tensor, target: Tensor, lengths: list[list[in
 def reversed_mask(in_training: object, alone: object, telling: object) -> str:
     """Compare the two errors with the variance of the noise."""
     loss, error = as_number(in_training, "in_training"), as_number(alone, "alone")
-    if is_missing(telling):
-        raise Missing("`telling`")
+    as_choice(telling, "telling", ("loss", "error"))
+    numbers = f"A loss of {show(loss)} and an error of {show(error)}"
     if not 0 < loss < 0.1 or not 0 < error < 10:
-        raise Wrong(
-            f"A loss of {show(loss)} and an error of {show(error)}: both are mean squared errors, above 0."
-        )
+        raise Wrong(f"{numbers}: both are mean squared errors, above 0.")
     if loss >= NOISE:
-        end = "; this model is honest." if error < 3 * loss else "; train longer, or a little faster."
-        raise Wrong(
-            f"The loss {show(loss)} is above {NOISE}, the variance of the noise, which a model that may not "
-            f"look cannot get below{end}"
-        )
+        end = "this model is honest" if error < 3 * loss else "train longer, or a little faster"
+        raise Wrong(f"{numbers}: no honest loss is below {NOISE}, the variance of the noise; {end}.")
     if error < 2 * loss:
-        raise Wrong(f"Alone its error is {show(error)}, hardly above its loss: does it read its own answers?")
-    if telling not in ("loss", "error"):
-        raise Wrong(f"`telling` is {show(telling)}; wanted 'loss' or 'error'.")
+        raise Wrong(f"{numbers}, hardly above it: does it read its own answers?")
     if telling == "error":
         raise Wrong("To see that figure you have to let the model answer alone.")
     return "No model that may not look ahead predicts noise, so such a loss is too good to be true."
@@ -163,27 +157,17 @@ def reversed_mask(in_training: object, alone: object, telling: object) -> str:
 @exercise("10.3")
 def patches_of_one_pixel(tokens: object, operations: object) -> str:
     """Compare two ratios with what was counted."""
-    found, cost = as_number(tokens, "tokens"), as_number(operations, "operations")
-    if abs(found - 4) < 0.005:
-        raise Wrong("`tokens` is 4: that counts patches. Is there another token?")
-    if abs(found - TOKENS) > 0.01:
-        raise Wrong(
-            f"`tokens` is {show(found)}; how many tokens has a digit with patches of 1 and of 2 pixels?"
-        )
-    if abs(cost - TOKENS) < 0.02:
-        raise Wrong("`operations` is the ratio of the tokens. Which operations grow faster than they do?")
-    if abs(cost - TOKENS**2) < 0.1:
-        raise Wrong("`operations` is the square: then all operations would be those of the scores.")
-    if abs(cost - 1 / OPERATIONS) < 0.01:
-        raise Wrong("`operations` is below 1: it is upside down.")
-    if abs(cost - OPERATIONS) > 0.06:
-        raise Wrong(
-            f"`operations` is {show(cost)}. Count both with the math kernel, or the scores are left out; "
-            "and the two counts differ in nothing but `patch_size`."
-        )
-    return (
-        "Linear layers grow with the tokens, scores with their square, and at 65 tokens those are still few."
-    )
+    slips = {"That counts patches. Is there another token?": 4}
+    otherwise = "How many tokens has a digit with patches of 1 and of 2 pixels?"
+    check_number(tokens, "tokens", TOKENS, slips, otherwise, within=0.01)
+    slips = {
+        "That is the ratio of the tokens. Which operations grow faster than they do?": TOKENS,
+        "That is the square: then all operations would be those of the scores.": TOKENS**2,
+        "That is upside down.": lambda ratio: ratio < 1,
+    }
+    otherwise = "Count both with the math kernel, or scores are left out; change nothing but `patch_size`."
+    check_number(operations, "operations", OPERATIONS, slips, otherwise, within=0.06)
+    return "Linear layers grow with the tokens, scores with their square, and 65 tokens are still few."
 
 
 # 10.4: neighbors among positions ----------------------------------------------------------------------------
@@ -196,25 +180,11 @@ def likeness_of_neighbors(likeness: object) -> str:
     generator = torch.Generator().manual_seed(104)
     for _ in range(20):
         table = torch.randn(1 + SIDE**2, 12, generator=generator) + 0.5
-        found = asked(table)
-        values = found.tolist() if hasattr(found, "tolist") else found
-        if not isinstance(values, list | tuple) or len(values) != 2:
-            raise Wrong(f"{asked.called(table)} gives {show(found)}; wanted two numbers: neighbors, others.")
-        values = [as_number(value, "a mean") for value in values]
-        right = _likeness(table)
-        if _near(values, right):
-            continue
-        for words, other in _slips_of_likeness(table).items():
-            if _near(values, other):
-                raise Wrong(f"Of a random table you find {show(values)}. {words}")
-        raise Wrong(
-            f"Of a random table you find {show(values)}. Take two patches, 1 and 2, and go through it."
-        )
+        values = as_numbers(asked(table), asked.called(table), 2)
+        start = f"Of a random table you find {show(values)}. "
+        otherwise = "Take two patches, 1 and 2, and go through it."
+        compare(values, _likeness(table), _slips_of_likeness(table), otherwise, start=start, within=1e-4)
     return "Twenty random tables, twenty times the same two means."
-
-
-def _near(values: list[float], others: list[float]) -> bool:
-    return all(abs(a - b) < 1e-4 for a, b in zip(values, others, strict=True))
 
 
 def _beside(diagonal: bool = False, around: bool = False) -> Tensor:
@@ -238,18 +208,15 @@ def _likeness(table: Tensor, beside: Tensor | None = None, itself: bool = False)
 
 def _slips_of_likeness(table: Tensor) -> dict[str, list[float]]:
     right, rows = _likeness(table), F.normalize(table[1:].double(), dim=1)
-    cosines = rows @ rows.T
+    with_itself = (rows @ rows.T)[~_beside()].mean().item()
+    below = "The last patch of a row and the first of the next are far apart; patches stand below each other."
     return {
         "A row is no neighbor of itself.": _likeness(table, itself=True),
-        "Among the others is each row itself, with a cosine of 1.": [
-            right[0],
-            cosines[~_beside()].mean().item(),
-        ],
+        "Among the others is each row itself, with a cosine of 1.": [right[0], with_itself],
         "Row 0 belongs to the class token, which has no place.": _likeness(table[:-1]),
         "Patches that only touch at a corner share no edge.": _likeness(table, _beside(diagonal=True)),
-        "The last patch of a row and the first of the next are far apart, and patches stand below each "
-        "other, too.": _likeness(table, _beside(around=True)),
-        "The two are the wrong way round.": right[::-1],
+        below: _likeness(table, _beside(around=True)),
+        "The two are the wrong way around.": right[::-1],
     }
 
 
@@ -257,38 +224,30 @@ def _slips_of_likeness(table: Tensor) -> dict[str, list[float]]:
 
 
 @exercise("10.5")
-def digits_of_your_own(
-    mine: object, odd: object, *, picture: Callable, nearest: Callable, answer: Callable
-) -> str:
+def digits_of_your_own(mine: Any, odd: Any, *, picture: Callable, nearest: Callable, answer: Callable) -> str:
     """Let the nearest neighbor and the transformer read them."""
-    if is_missing(mine):
-        raise Missing("`mine`")
-    if is_missing(odd):
-        raise Missing("`odd`")
-    if not isinstance(mine, Mapping) or set(mine) != set(range(10)):
-        raise Wrong("`mine` has to be a dictionary with a list of strokes for each digit from 0 to 9.")
-    if not isinstance(odd, tuple | list) or len(odd) != 2 or odd[0] not in range(10):
-        raise Wrong(f"`odd` is {show(odd)}; wanted a pair: which digit it is, and its strokes.")
+    as_kind(mine, "mine", mapping_with(range(10)), "a dictionary with a list of strokes for each digit")
+
+    def is_pair(it: Any) -> bool:
+        return sequence_of(length=2)(it) and it[0] in range(10)
+
+    as_kind(odd, "odd", is_pair, "a pair: which digit it is, and its strokes")
     pictures = torch.cat([_picture(picture, digit, mine[digit]) for digit in range(10)])
     ink = (6 * pictures + 5).mean().item()
     if not INK[0] < ink < INK[1]:
         thin = "thin, or the digits too small" if ink <= INK[0] else "thick"
-        raise Wrong(
-            f"A pixel has {show(ink)} of 16 on average, and one of the data 4.9: your pen is too {thin}."
-        )
+        raise Wrong(f"A pixel has {show(ink)} of 16 on average, one of the data 4.9: your pen is too {thin}.")
     read = (nearest(pictures) == torch.arange(10)).tolist()
     if sum(read) < ENOUGH:
         unread = ", ".join(str(digit) for digit in range(10) if not read[digit])
         raise Wrong(f"The nearest neighbor reads {sum(read)} of your ten digits; it misses {unread}.")
     digit, strange = odd[0], _picture(picture, odd[0], odd[1])
-    if int(nearest(strange)[0]) != digit:
-        raise Wrong(
-            f"The nearest neighbor takes the odd one for {int(nearest(strange)[0])}: is it still a {digit}?"
-        )
-    if int(answer(strange)[0]) == digit:
+    taken, other = int(nearest(strange)[0]), int(answer(strange)[0])
+    if taken != digit:
+        raise Wrong(f"The nearest neighbor takes the odd one for {taken}: is it still a {digit}?")
+    if other == digit:
         raise Wrong("The transformer reads the odd one, too. Turn it, move it, stretch it a little.")
     found = int((answer(pictures) == torch.arange(10)).sum())
-    other = int(answer(strange)[0])
     return f"The transformer reads {found} of your ten digits, and takes the odd one for {other}."
 
 
@@ -296,10 +255,9 @@ def _picture(picture: Callable, digit: int, strokes: Any) -> Tensor:
     try:
         return picture(strokes)
     except (TypeError, ValueError, RuntimeError, IndexError) as error:
-        raise Wrong(
-            f"The strokes of {digit} cannot be drawn: {type(error).__name__}: {error}. A stroke is a list of "
-            "at least two points (x, y)."
-        ) from error
+        wanted = "A stroke is a list of at least two points (x, y)."
+        said = f"{type(error).__name__}: {error}"
+        raise Wrong(f"The strokes of {digit} cannot be drawn: {said}. {wanted}") from error
 
 
 # 10.6: an augmentation --------------------------------------------------------------------------------------
@@ -311,11 +269,7 @@ def augmentation_of_your_own(
 ) -> str:
     """Compute the gain and its interval over forms."""
     answers = [_answers(value, name) for value, name in ((before, "before"), (after, "after"))]
-    if is_missing(gain):
-        raise Missing("`gain`")
-    values = [as_number(value, "gain") for value in gain] if isinstance(gain, list | tuple) else []
-    if len(values) != 3:
-        raise Wrong(f"`gain` is {show(gain)}; wanted three numbers: the gain, and the ends of its interval.")
+    values = as_numbers(gain, "gain", 3)
     right = [(found == np.asarray(labels)).astype(float) for found in answers]
     if np.array_equal(answers[0], answers[1]):
         raise Wrong("`before` and `after` are the same answers.")
@@ -327,31 +281,22 @@ def augmentation_of_your_own(
     if _close(values, _interval(change)) and not _close(values, wanted):
         raise Wrong("That interval draws digits. What would be new next time is a writer: draw forms.")
     if not _close(values, wanted):
-        raise Wrong(
-            f"From your answers the gain is not {', '.join(map(show, values))}. Average each form, then draw."
-        )
-    if is_missing(verdict):
-        raise Missing("`verdict`")
-    if verdict not in VERDICTS:
-        raise Wrong(f"`verdict` is {show(verdict)}; wanted one of {', '.join(VERDICTS)}.")
+        shown = ", ".join(map(show, values))
+        raise Wrong(f"From your answers the gain is not {shown}. Average each form, then draw.")
+    as_choice(verdict, "verdict", VERDICTS)
     true = "helps" if wanted[1] > 0 else "harms" if wanted[2] < 0 else "not settled"
     if verdict != true:
         where = "holds 0" if true == "not settled" else "does not hold 0"
         raise Wrong(f"Your interval {where}: what does it say then?")
-    return (
-        "Gain, interval and verdict follow from your answers. Whether other seeds agree, only they can say."
-    )
+    return "Gain, interval and verdict follow from your answers. Whether other seeds agree is open."
 
 
 def _answers(value: Any, name: str) -> np.ndarray:
-    if is_missing(value):
-        raise Missing(f"`{name}`")
-    found = np.asarray(value)
-    if found.shape != (DIGITS,) or not np.isin(found, np.arange(10)).all():
-        raise Wrong(
-            f"`{name}` is {show(value)}; wanted an answer from 0 to 9 for each of the {DIGITS} digits."
-        )
-    return found
+    def is_answered(it: Any) -> bool:
+        return np.shape(it) == (DIGITS,) and bool(np.isin(np.asarray(it), np.arange(10)).all())
+
+    as_kind(value, name, is_answered, f"an answer from 0 to 9 for each of the {DIGITS} digits")
+    return np.asarray(value)
 
 
 def _interval(values: np.ndarray) -> list[float]:
@@ -362,6 +307,4 @@ def _interval(values: np.ndarray) -> list[float]:
 def _close(values: list[float], wanted: list[float]) -> bool:
     """Allow for rounding, and for other draws of the ends."""
     wide = 0.0004 + 0.06 * (wanted[2] - wanted[1])
-    return abs(values[0] - wanted[0]) < 0.0006 and all(
-        abs(a - b) < wide for a, b in zip(values[1:], wanted[1:], strict=True)
-    )
+    return is_near(values[0], wanted[0], 0.0006) and is_near(values[1:], wanted[1:], wide)

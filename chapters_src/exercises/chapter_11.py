@@ -1,7 +1,7 @@
 """Checks of the exercises of chapter 11, on the family of models."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -9,12 +9,17 @@ import torch
 from chapters_src.data import models
 from chapters_src.exercises.checking import (
     Asked,
-    Missing,
     Wrong,
     as_function,
+    as_kind,
     as_number,
+    as_numbers,
+    check_number,
+    compare,
     exercise,
-    is_missing,
+    is_near,
+    mapping_with,
+    sequence_of,
     show,
 )
 
@@ -26,25 +31,22 @@ MARKS = ("<pre>", "<suf>", "<mid>", "<eot>")  # of 11.5
 @exercise("11.1")
 def parameters_of_gpt2_xl(gpt2_xl: object) -> str:
     """Count them by the formula."""
-    found = as_number(gpt2_xl, "gpt2_xl")
     right = (VOCABULARY + POSITIONS) * WIDTH + LAYERS * (12 * WIDTH**2 + 13 * WIDTH) + 2 * WIDTH
-    off = found - right
-    start = f"`gpt2_xl` is {show(int(found) if found == int(found) else found)}. "
-    if off == VOCABULARY * WIDTH:
-        raise Wrong(start + "That counts a head of its own; GPT-2's uses the matrix of the embedding again.")
-    if off == -POSITIONS * WIDTH:
-        raise Wrong(start + "That has the tokens' table and not the positions'.")
-    if off == -2 * WIDTH:
-        raise Wrong(start + "There is one more norm, after the last layer.")
-    if off == -WIDTH:
-        raise Wrong(start + "A norm of GPT-2 has a gain and an offset, the last one too.")
-    if off in (-LAYERS * 13 * WIDTH, -LAYERS * 13 * WIDTH - 2 * WIDTH):
-        raise Wrong(start + "That has the matrices only. Biases and norms are parameters, too.")
-    if found == 1_542e6 or found == 1542:
-        raise Wrong(start + "That is the paper's, and rounded.")
-    if off:
-        more = "many" if off > 0 else "few"
-        raise Wrong(f"{start}That is too {more}, by {abs(off):,.0f}. Take the formula term by term.")
+    matrices = right - LAYERS * 13 * WIDTH
+    off = as_number(gpt2_xl, "gpt2_xl") - right
+    own_head = "That counts a head of its own; GPT-2's uses the matrix of the embedding again."
+    slips = {
+        own_head: right + VOCABULARY * WIDTH,
+        "That has the tokens' table and not the positions'.": right - POSITIONS * WIDTH,
+        "There is one more norm, after the last layer.": right - 2 * WIDTH,
+        "A norm of GPT-2 has a gain and an offset, the last one too.": right - WIDTH,
+        "That has the matrices only. Biases and norms are parameters, too.": (
+            lambda found: found in (matrices, matrices - 2 * WIDTH)
+        ),
+        "That is the paper's, and rounded.": lambda found: found in (1_542e6, 1542),
+    }
+    otherwise = f"That is too {'many' if off > 0 else 'few'}, by {abs(off):,.0f}. Go term by term."
+    check_number(gpt2_xl, "gpt2_xl", right, slips, otherwise)
     return "The paper's number is off by 1%, and that of the small model by 6%."
 
 
@@ -59,33 +61,29 @@ def bytes_of_cache(cache_bytes: object, by_sharing: object) -> str:
     for name in ("Llama", "Qwen2", "Gemma 3"):
         c = models.settings(table.loc[name], "published")
         found = as_number(asked(dict(c)), f"cache_bytes of {name}")
-        heads, layers = c["num_attention_heads"], c["num_hidden_layers"]
-        head_dim = c.get("head_dim", c["hidden_size"] // heads)
-        right = 2 * 2 * layers * c["num_key_value_heads"] * head_dim
-        start = f"For {name} it gives {found:,.10g}. "
-        if found == right / 2:
-            raise Wrong(start + "Is that keys without values, or one byte for a number of 16 bits?")
-        if found == right / layers:
-            raise Wrong(start + "That is one layer's.")
-        if found == right * 2:
-            raise Wrong(start + "That is right for numbers of 32 bits.")
-        if found == right // c["num_key_value_heads"] * heads != right:
-            raise Wrong(start + "What is stored for each token are keys and values, not queries.")
-        if found == 2 * 2 * layers * c["num_key_value_heads"] * (c["hidden_size"] // heads) != right:
-            raise Wrong(f"{start}The nameplate of {name} says how wide a head is; look for it there first.")
-        if found != right:
-            raise Wrong(f"{start}That is too {'much' if found > right else 'little'}.")
-    found = as_number(by_sharing, "by_sharing")
-    start = f"`by_sharing` is {show(found)}. "
-    if abs(found - 64 / 7) < 0.1:
-        raise Wrong(start + "That is all of the difference. Fewer heads and fewer layers have a part in it.")
-    if found == 8:
-        heads = "You compared Llama's heads with Qwen2's. Without sharing, Qwen2 would have 28, not 32."
-        raise Wrong(start + heads)
-    if 0 < found < 1:
-        raise Wrong(start + "Turn it round: how many times as much would be stored without sharing?")
-    if abs(found - 7) > 0.01:
-        raise Wrong(start + "How many of Qwen2's heads of queries use one head of keys?")
+        heads, shared = c["num_attention_heads"], c["num_key_value_heads"]
+        layers = c["num_hidden_layers"]
+        guessed = c["hidden_size"] // heads
+        of_one_number = 2 * 2 * layers * shared  # 2 bytes, keys and values
+        right = of_one_number * c.get("head_dim", guessed)
+        slips = {
+            "Is that keys without values, or one byte for a number of 16 bits?": right / 2,
+            "That is one layer's.": right / layers,
+            "That is right for numbers of 32 bits.": right * 2,
+            "What is stored for each token are keys and values, not queries.": right // shared * heads,
+            f"The nameplate of {name} says how wide a head is; look there first.": of_one_number * guessed,
+        }
+        otherwise = f"That is too {'much' if found > right else 'little'}."
+        compare(found, right, slips, otherwise, start=f"For {name} it gives {found:,.10g}. ")
+    slips = {
+        "That is all of the difference. Fewer heads and layers have a part in it.": (
+            lambda found: is_near(found, 64 / 7, 0.1)
+        ),
+        "That compares Llama's heads with Qwen2's. Without sharing, Qwen2 would have 28, not 32.": 8,
+        "Turn it round: how many times as much would be stored without sharing?": lambda found: 0 < found < 1,
+    }
+    otherwise = "How many of Qwen2's heads of queries use one head of keys?"
+    check_number(by_sharing, "by_sharing", 7, slips, otherwise, within=0.01)
     return "The rest of the nine is 32/28 for its heads, and as much for its layers."
 
 
@@ -109,73 +107,58 @@ def parameters_of_mixtral(count_mixtral: object) -> str:
 
 
 def _compare_counts(asked: Asked, c: Mapping[str, Any], name: str) -> None:
-    found = asked(dict(c))
-    if not isinstance(found, list | tuple) or len(found) != 2:
-        raise Wrong(f"For {name} it gives {show(found)}; wanted are two numbers, all and those at work.")
-    total, work = (as_number(number, "a count") for number in found)
-    expert = 3 * c["hidden_size"] * c["intermediate_size"]
+    wanted = f"two numbers for {name}, all and those at work"
+    found = as_numbers(asked.gives(sequence_of(length=2), wanted, dict(c)), "count_mixtral(c)", 2)
+    expert, width = 3 * c["hidden_size"] * c["intermediate_size"], c["hidden_size"]
     layers, experts, chosen = (
         c[key] for key in ("num_hidden_layers", "num_local_experts", "num_experts_per_tok")
     )
     right = models.FORMULAS["MixtralForCausalLM"](**c)
     at_work = right - layers * (experts - chosen) * expert
-    routers = layers * c["hidden_size"] * experts
-    start = f"For {name} it gives {show(int(total))} and {show(int(work))}. "
+    routers = layers * width * experts
+    total, work = found
+    start = f"For {name} it gives {total:.0f} and {work:.0f}. "
     if (total, work) == (at_work, right):
         raise Wrong(start + "First comes the larger number.")
-    if total == work == right:
-        raise Wrong(start + "So all experts are at work on a token.")
-    if total == right - routers:
-        raise Wrong(start + "The routers are missing.")
-    if total == right - layers * (experts - 1) * expert:
-        raise Wrong(start + "The first has one expert in each layer.")
-    if total == right - c["vocab_size"] * c["hidden_size"]:
-        raise Wrong(start + "Here the head has a matrix of its own.")
-    if total == right - layers * experts * expert // 3:
-        raise Wrong(start + "An expert is a gated network: it has one more matrix.")
-    if total != right:
-        more = "many" if total > right else "few"
-        raise Wrong(f"{start}The first is too {more}, by {abs(total - right):,.0f}.")
-    if work == at_work - routers + layers * c["hidden_size"] * chosen:
-        raise Wrong(start + "A router looks at every token, and scores all experts.")
-    if work == at_work - routers:
-        raise Wrong(start + "The second lacks the routers: they work on every token.")
-    if work != at_work:
-        more = "many" if work > at_work else "few"
-        raise Wrong(f"{start}The second is too {more}, by {abs(work - at_work):,.0f}.")
+    slips = {
+        "The routers are missing.": right - routers,
+        "The first has one expert in each layer.": right - layers * (experts - 1) * expert,
+        "Here the head has a matrix of its own.": right - c["vocab_size"] * width,
+        "An expert is a gated network: it has one more matrix.": right - layers * experts * expert // 3,
+    }
+    otherwise = f"The first is too {'many' if total > right else 'few'}, by {abs(total - right):,.0f}."
+    compare(total, right, slips, otherwise, start=start)
+    slips = {
+        "So all experts are at work on a token.": right,
+        "A router scores all experts.": at_work - routers + chosen * layers * width,
+        "The second lacks the routers: they work on every token.": at_work - routers,
+    }
+    otherwise = f"The second is too {'many' if work > at_work else 'few'}, by {abs(work - at_work):,.0f}."
+    compare(work, at_work, slips, otherwise, start=start)
 
 
 # 11.4: two ideas of ALBERT ---------------------------------------------------------------------------------
 
 
 @exercise("11.4")
-def what_two_ideas_save(saved: object) -> str:
+def what_two_ideas_save(saved: Any) -> str:
     """Compare the four shares, each against a model with neither idea."""
-    if is_missing(saved):
-        raise Missing("`saved`")
-    if not isinstance(saved, Mapping) or set(saved) != {"base", "xxlarge"}:
-        raise Wrong(f"`saved` has to have the keys base and xxlarge, not be {show(saved)}.")
+    as_kind(saved, "saved", mapping_with(["base", "xxlarge"]), "a dictionary with the keys base and xxlarge")
     for size, width in {"base": 768, "xxlarge": 4_096}.items():
-        pair = saved[size]
-        if is_missing(pair):
-            raise Missing(f"`saved[{size!r}]`")
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise Wrong(f"For {size} wanted are two numbers, by sharing and by factors, not {show(pair)}.")
-        found = [as_number(number, f"a share of {size}") for number in pair]
+        found = as_numbers(saved[size], f"saved[{size!r}]", 2)
         right, of_both = _shares(width)
-        start = f"For {size} you have {show(found[0])} and {show(found[1])}. "
-        if _near(found, right):
-            continue
-        if _near([100 * share for share in found], right):
-            raise Wrong(start + "Wanted is percent.")
-        if _near(found, right[::-1]):
-            raise Wrong(f"For {size} they are the wrong way round: first comes what sharing saves.")
-        if _near(found, of_both):
-            raise Wrong(start + "These are shares of ALBERT as it is. Divide by the model with neither idea.")
-        if abs(found[0] - 12 / 11 * right[0]) < CLOSE < abs(found[0] - right[0]):
-            raise Wrong(start + "With sharing, one of the twelve layers is still there.")
+        one_gone = 12 / 11 * right[0]
+        slips = {
+            "Wanted is percent.": [share / 100 for share in right],
+            "They are the wrong way around: first comes what sharing saves.": right[::-1],
+            "These are shares of ALBERT as it is. Divide by the model with neither idea.": of_both,
+            "With sharing, one of the twelve layers is still there.": (
+                lambda it, one_gone=one_gone: abs(it[0] - one_gone) < CLOSE
+            ),
+        }
         which = "first" if abs(found[0] - right[0]) > CLOSE else "second"
-        raise Wrong(f"For {size} the {which} number is off by more than one percentage point.")
+        otherwise = f"The {which} number is off by more than one percentage point."
+        compare(found, right, slips, otherwise, start=f"For {size}: ", within=CLOSE)
     return "Sharing saves more at both sizes, and the wider the model, the smaller the part of the tables."
 
 
@@ -189,10 +172,6 @@ def _shares(width: int) -> tuple[list[float], list[float]]:
     saved = (11 * layer, factors)
     both = neither - sum(saved)
     return [100 * part / neither for part in saved], [100 * part / both for part in saved]
-
-
-def _near(found: Sequence[float], wanted: Sequence[float]) -> bool:
-    return all(abs(a - b) <= CLOSE for a, b in zip(found, wanted, strict=True))
 
 
 # 11.5: fill in the middle ----------------------------------------------------------------------------------
@@ -210,13 +189,8 @@ def fill_in_the_middle(fim: object) -> str:
         if draw < 4:
             a, b = ((0, len(text)), (0, 0), (len(text), len(text)), (0, 1))[draw]
         parts = text[:a], text[a:b], text[b:]
-        called, found = asked.called(text, a, b), asked(list(text), a, b)
-        if not isinstance(found, list | tuple) or len(found) != 2:
-            raise Wrong(f"{called} gives {show(found)}; wanted are two lists.")
-        given, written = found
-        for words in (given, written):
-            if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-                raise Wrong(f"{called} gives {show(found)}; wanted are two lists of words.")
+        called = asked.called(text, a, b)
+        given, written = asked.gives(sequence_of(sequence_of(str), 2), "two lists of words", text, a, b)
         _compare_fim(called, list(given), list(written), parts)
     return "200 texts come back whole, and no word of the middle is in what was given."
 
@@ -232,8 +206,7 @@ def _compare_fim(called: str, given: list[str], written: list[str], parts: tuple
         raise Wrong(said + "Without <eot> at the end of what is written, the decoder would not know to stop.")
     if given[-1:] != ["<mid>"]:
         raise Wrong(said + "What is given has to end with <mid>, or it is not clear when to begin.")
-    missing = [mark for mark in MARKS if (given + written).count(mark) != 1]
-    if missing:
+    if missing := [mark for mark in MARKS if (given + written).count(mark) != 1]:
         raise Wrong(f"{said}Wanted is {missing[0]} once, even where a part is empty.")
     if written[:-1] != middle:
         raise Wrong(said + "What is written is not the middle.")
@@ -253,26 +226,20 @@ def mask_of_an_order(permutation_mask: object) -> str:
     orders = [torch.arange(5)]
     orders += [torch.randperm(int(n), generator=generator) for n in torch.arange(1, 50) % 9 + 2]
     for order in orders:
-        found = asked(order.clone())
         called = f"permutation_mask(tensor({order.tolist()}))"
-        shape = (len(order), len(order))
-        if not isinstance(found, torch.Tensor) or tuple(found.shape) != shape:
-            raise Wrong(f"{called} gives {show(found)}; wanted is a tensor of shape {shape}.")
+        found = asked.tensor((len(order), len(order)), order)
         if found.dtype != torch.bool:
             raise Wrong(f"{called} gives numbers ({found.dtype}); wanted is True and False.")
-        turns = {token: turn for turn, token in enumerate(order.tolist())}
-        right = torch.tensor([[turns[k] <= turns[q] for k in range(len(order))] for q in range(len(order))])
-        if torch.equal(found, right):
-            continue
-        if torch.equal(found, right.T):
-            raise Wrong(f"{called} is transposed: rows are queries, columns are keys.")
-        if torch.equal(found, right & ~torch.eye(len(order), dtype=torch.bool)):
-            raise Wrong(f"{called} hides each token from itself.")
-        if torch.equal(found, ~right):
-            raise Wrong(f"{called} has True and False exchanged: True is for what may be seen.")
-        if torch.equal(found, order[:, None] >= order[None, :]):
-            raise Wrong(f"{called} compares the entries of the order. When has each token its turn?")
-        query, key = (found != right).nonzero()[0].tolist()
+        turns = order.argsort()
+        right = turns[None, :] <= turns[:, None]
+        slips = {
+            " is transposed: rows are queries, columns are keys.": right.T,
+            " hides each token from itself.": right & ~torch.eye(len(order), dtype=torch.bool),
+            " has True and False exchanged: True is for what may be seen.": ~right,
+            " compares the entries of the order. When has each token its turn?": order[:, None] >= order,
+        }
+        query, key = next(iter((found != right).nonzero().tolist()), (0, 0))
         may = "sees" if found[query, key] else "does not see"
-        raise Wrong(f"{called}: token {query} {may} token {key}. Who of the two comes first in the order?")
+        otherwise = f": token {query} {may} token {key}. Who of the two comes first in the order?"
+        compare(found, right, slips, otherwise, start=called)
     return "50 orders, and the usual one gives the causal mask."

@@ -15,12 +15,14 @@ from torch.nn import functional as F
 
 from chapters_src.data import docstrings, emotions
 from chapters_src.exercises.checking import (
-    Missing,
     Wrong,
     as_function,
+    as_kind,
     as_number,
+    check_number,
     exercise,
-    is_missing,
+    is_text,
+    sequence_of,
     show,
 )
 
@@ -34,55 +36,38 @@ EACH, SHORT, ENOUGH, LONGEST = 2, 40, 0.4, 120  # of 12.5: messages of a feeling
 @exercise("12.1")
 def nats_from_bits(loss: object, perplexity: object) -> str:
     """Compute both from bits per byte and bytes per token."""
-    found = as_number(loss, "loss")
-    expected = BITS * BYTES * math.log(2)
-    start = f"`loss` is {show(found)}. "
-    if abs(found - expected) > 0.006:
-        others = {
-            BITS * BYTES: "That is in bits per token. How many nats is a bit?",
-            BITS * math.log(2): "That is for one byte. A token has several.",
-            BITS / BYTES * math.log(2): "Is the loss of a token smaller than that of one of its bytes?",
-            BITS * BYTES / math.log(2): "A nat is more than a bit, so there are fewer of them.",
-            math.exp(expected): "That is the perplexity.",
-        }
-        for other, hint in others.items():
-            if abs(found - other) < 0.01 * other:
-                raise Wrong(start + hint)
-        raise Wrong(start + "First bits per token, then nats.")
-    found = as_number(perplexity, "perplexity")
-    start = f"`perplexity` is {show(found)}. "
-    right = math.exp(expected)
-    if abs(found - right) > 0.01 * right:
-        others = {
-            2**expected: "The loss is in nats. Which base belongs to them?",
-            math.exp(BITS * BYTES): "That takes bits for nats.",
-            math.exp(BITS * math.log(2)): "That is a perplexity per byte.",
-            expected: "That is the loss itself.",
-        }
-        for other, hint in others.items():
-            if abs(found - other) < 0.01 * other:
-                raise Wrong(start + hint)
-        raise Wrong(start + "It is the exponential of the loss in nats.")
+    expected, per_token = BITS * BYTES * math.log(2), BITS * BYTES
+    slips = {
+        "That is in bits per token. How many nats is a bit?": per_token,
+        "That is for one byte. A token has several.": BITS * math.log(2),
+        "Is the loss of a token smaller than that of one of its bytes?": BITS / BYTES * math.log(2),
+        "A nat is more than a bit, so there are fewer of them.": per_token / math.log(2),
+        "That is the perplexity.": math.exp(expected),
+    }
+    otherwise = "First bits per token, then nats."
+    check_number(loss, "loss", expected, slips, otherwise, within=0.006, relative=0.004)
+    slips = {
+        "The loss is in nats. Which base belongs to them?": 2**expected,
+        "That takes bits for nats.": math.exp(per_token),
+        "That is a perplexity per byte.": math.exp(BITS * math.log(2)),
+        "That is the loss itself.": expected,
+    }
+    otherwise = "It is the exponential of the loss in nats."
+    check_number(perplexity, "perplexity", math.exp(expected), slips, otherwise, relative=0.01)
     return "With a tokenizer of longer pieces, the same model would have a higher perplexity."
 
 
 @exercise("12.2")
-def more_text_for_counts(curve: object, miss: object, *, known: float) -> str:
+def more_text_for_counts(curve: Any, miss: object, *, known: float) -> str:
     """Compare the end with the chapter's figure, and the miss with the curve."""
-    if is_missing(curve):
-        raise Missing("`curve`")
-    if not isinstance(curve, Mapping) or len(curve) != len(SHARES):
-        raise Wrong(
-            f"`curve` has to be a dictionary from four numbers of tokens to bits per byte, not {show(curve)}."
-        )
+    wanted = "a dictionary from four numbers of tokens to bits per byte"
+    as_kind(curve, "curve", lambda it: isinstance(it, Mapping) and len(it) == len(SHARES), wanted)
     tokens = [as_number(each, "a number of tokens") for each in curve]
     bits = [as_number(each, f"curve[{show(key)}]") for key, each in curve.items()]
     ratios = [b / a for a, b in itertools.pairwise(tokens)]
     if not all(1.6 < ratio < 2.5 for ratio in ratios):
-        raise Wrong(
-            "From one part to the next the tokens should about double; yours grow by "
-            f"{', '.join(f'{ratio:.2f}' for ratio in ratios)}."
-        )
+        grow = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+        raise Wrong(f"From part to part the tokens should about double; yours grow by {grow}.")
     if abs(bits[3] - known) > 0.003:
         raise Wrong(
             f"With all of the text, counts of four tokens need {known:.3f} bits per byte in the chapter; "
@@ -92,30 +77,21 @@ def more_text_for_counts(curve: object, miss: object, *, known: float) -> str:
     if min(gains) <= 0:
         raise Wrong(f"The doublings bring {', '.join(f'{gain:.3f}' for gain in gains)}: one of them harms.")
     if max(gains) > 0.2:
-        raise Wrong(
-            f"One doubling brings {max(gains):.3f}. Are the documents shuffled? They are sorted by package, "
-            "so the first eighth has only some of the packages."
-        )
+        asked_back = "Are the documents shuffled? They are sorted by package."
+        raise Wrong(f"One doubling brings {max(gains):.3f}. {asked_back}")
     slope, start = np.polyfit(np.log(tokens[:3]), bits[:3], 1)
     expected = bits[3] - (start + slope * math.log(tokens[3]))
-    found = as_number(miss, "miss")
-    if abs(found - expected) > 0.0015:
-        begin = f"`miss` is {show(found)}. "
-        plain = np.polyfit(tokens[:3], bits[:3], 1)
-        every = np.polyfit(np.log(tokens), bits, 1)
-        others = {
-            -expected: "The sign: positive if more bits were measured than the line says.",
-            bits[3] - np.polyval(plain, tokens[3]): "That is a line in the tokens, not in their logarithm.",
-            bits[3] - np.polyval(every, math.log(tokens[3])): (
-                "That line has seen the fourth point. Hide it from the fit."
-            ),
-            expected / gains[2]: "That is a share of the last gain; wanted are bits per byte.",
-            bits[3] - expected: "That is what the line says. How far is it from what was measured?",
-        }
-        for other, hint in others.items():
-            if abs(found - other) < 0.0015:
-                raise Wrong(begin + hint)
-        raise Wrong(begin + "Fit a line to the first three points, with the logarithm of the tokens.")
+    plain, every = np.polyfit(tokens[:3], bits[:3], 1), np.polyfit(np.log(tokens), bits, 1)
+    of_every = bits[3] - np.polyval(every, math.log(tokens[3]))
+    slips = {
+        "The sign: positive if more bits were measured than the line says.": -expected,
+        "That is a line in the tokens, not in their logarithm.": bits[3] - np.polyval(plain, tokens[3]),
+        "That line has seen the fourth point. Hide it from the fit.": of_every,
+        "That is a share of the last gain; wanted are bits per byte.": expected / gains[2],
+        "That is what the line says. How far is it from what was measured?": bits[3] - expected,
+    }
+    otherwise = "Fit a line to the first three points, with the logarithm of the tokens."
+    check_number(miss, "miss", expected, slips, otherwise, within=0.0015)
     return (
         f"The last doubling brought {gains[2]:.3f} bits per byte, and the line misses by {expected:.3f}: "
         f"{expected / gains[2]:.0%} of it. "
@@ -124,12 +100,9 @@ def more_text_for_counts(curve: object, miss: object, *, known: float) -> str:
 
 
 @exercise("12.3")
-def little_one_wins(my_text: object, *, score_of: Callable[[str, str], float], read: Collection[int]) -> str:
+def little_one_wins(my_text: Any, *, score_of: Callable[[str, str], float], read: Collection[int]) -> str:
     """Score the text with both models, unless it was read."""
-    if is_missing(my_text):
-        raise Missing("`my_text`")
-    if not isinstance(my_text, str):
-        raise Wrong(f"`my_text` has to be a string, not {show(my_text)}.")
+    as_kind(my_text, "my_text", str, "a string")
     size = len(my_text.encode())
     if size < LENGTH:
         raise Wrong(f"It has {size} bytes; wanted are at least {LENGTH}.")
@@ -137,30 +110,22 @@ def little_one_wins(my_text: object, *, score_of: Callable[[str, str], float], r
     if len(words) < WORDS:
         raise Wrong(f"It has {len(words)} different words. A text has at least {WORDS}.")
     if not docstrings.runs(my_text).isdisjoint(read):
-        raise Wrong(
-            "It shares a run of 13 words with the text that the book's model was trained on. That is reading "
-            "the test."
-        )
+        raise Wrong("It shares a run of 13 words with what the book's model was trained on. That is no test.")
     try:
         ours, gemma = (float(score_of(name, my_text)) for name in ("the book's model", "Gemma"))
     except ValueError as error:
         raise Wrong(f"It is too long for the book's model: {error}") from None
     if ours >= gemma:
-        raise Wrong(
-            f"The book's model needs {ours:.2f} bits per byte, and Gemma {gemma:.2f}. What has the small one "
-            "read a thousand times, in all its packages?"
-        )
+        needs = f"The book's model needs {ours:.2f} bits per byte, and Gemma {gemma:.2f}."
+        raise Wrong(f"{needs} What has the small one read a thousand times, in all its packages?")
     return f"The book's model needs {ours:.2f} bits per byte, Gemma {gemma:.2f}: {gemma - ours:.2f} more."
 
 
 @exercise("12.4", takes="some seconds")
 def two_tasks(
-    harmless: object,
-    harmful: object,
-    *,
-    share_right: Callable[..., float],
-    tasks: Mapping[str, Sequence[tuple[str, str]]],
-) -> str:
+    harmless: object, harmful: object,
+    *, share_right: Callable[..., float], tasks: Mapping[str, Sequence[tuple[str, str]]],
+) -> str:  # fmt: skip
     """Run both tasks on Gemma, with right examples and with mixed-up ones."""
     given = {tuple(map(str, pair)) for pairs in tasks.values() for pair in pairs}
     rates = {}
@@ -168,49 +133,35 @@ def two_tasks(
         checked = _pairs(name, pairs, given)
         right = float(share_right("Gemma", checked, 4))
         if right < SOLVED:
-            raise Wrong(
-                f"`{name}`: with four right examples Gemma gets {right:.0%}; at least {SOLVED:.0%} are "
-                "needed, else there is nothing to lose. Take an easier task."
-            )
+            easier = f"at least {SOLVED:.0%} are needed, else there is nothing to lose. Take an easier task."
+            raise Wrong(f"`{name}`: with four right examples Gemma gets {right:.0%}; {easier}")
         rates[name] = right, float(share_right("Gemma", checked, 4, mixed_up=True))
+    told = {
+        name: f"`{name}`: {right:.0%} with right examples, {mixed:.0%} with mixed-up ones."
+        for name, (right, mixed) in rates.items()
+    }
+    has_not = "that this has not?"
     right, mixed = rates["harmless"]
     if mixed < right - HARMLESS:
-        raise Wrong(
-            f"`harmless`: {right:.0%} with right examples, {mixed:.0%} with mixed-up ones. Those do harm. "
-            "What have the chapter's capitals that this has not?"
-        )
+        raise Wrong(f"{told['harmless']} Those do harm. What have the chapter's capitals {has_not}")
     right, mixed = rates["harmful"]
     if mixed > right - HARMFUL:
-        raise Wrong(
-            f"`harmful`: {right:.0%} with right examples, {mixed:.0%} with mixed-up ones. They hardly "
-            "matter. What have the chapter's opposites that this has not?"
-        )
-    told = (
-        f"{name}: {a:.0%} with right examples, {b:.0%} with mixed-up ones" for name, (a, b) in rates.items()
-    )
-    return f"{'; '.join(told)}."
+        raise Wrong(f"{told['harmful']} They hardly matter. What have the chapter's opposites {has_not}")
+    return " ".join(told.values())
 
 
 def _pairs(name: str, pairs: Any, given: Collection[tuple[str, ...]]) -> list[tuple[str, str]]:
     """See that a task is a list of new pairs of words."""
-    if is_missing(pairs):
-        raise Missing(f"`{name}`")
-    if not isinstance(pairs, list | tuple) or not all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(word, str) for word in pair)
-        for pair in pairs
-    ):
-        raise Wrong(f"`{name}` has to be a list of pairs of strings, not {show(pairs)}.")
+    as_kind(pairs, name, sequence_of(sequence_of(str, 2)), "a list of pairs of strings")
     found = [(pair[0], pair[1]) for pair in pairs]
     if not all(word.isalpha() for pair in found for word in pair):
         raise Wrong(
             f"`{name}` may have only single words of letters. Just the first token of an answer is compared, "
             "and for a number it can be a mere blank."
         )
-    if len({question for question, _ in found}) < PAIRS:
-        raise Wrong(
-            f"`{name}` has {len({question for question, _ in found})} different questions; wanted are at "
-            f"least {PAIRS}."
-        )
+    different = len({question for question, _ in found})
+    if different < PAIRS:
+        raise Wrong(f"`{name}` has {different} different questions; wanted are at least {PAIRS}.")
     if len({answer for _, answer in found}) < len(found) / 2:
         raise Wrong(f"`{name}`: so few different answers that mixed-up ones may be right.")
     if sum(pair in given for pair in found) > len(found) / 4:
@@ -222,18 +173,12 @@ def _pairs(name: str, pairs: Any, given: Collection[tuple[str, ...]]) -> list[tu
 def codes_for_feelings(coded: object, *, model: Any, tokenizer: Any) -> str:
     """Score messages after each of the six codes, and choose the best."""
     asked = as_function(coded, "coded(feeling)")
-    codes = {}
-    for feeling in emotions.LABELS:
-        code = asked(feeling)
-        if not isinstance(code, str) or not code.strip():
-            raise Wrong(f"{asked.called(feeling)} gives {show(code)}; wanted is the text before a message.")
-        codes[feeling] = code
+    wanted = "the text before a message"
+    codes = {feeling: asked.gives(is_text, wanted, feeling) for feeling in emotions.LABELS}
     if len(set(codes.values())) < len(codes):
         raise Wrong(f"There are {len(set(codes.values()))} different codes for six feelings.")
-    if any(len(code) > LONGEST for code in codes.values()):
-        raise Wrong(
-            f"A code may have {LONGEST} characters; one of yours has {max(map(len, codes.values()))}."
-        )
+    if (longest := max(map(len, codes.values()))) > LONGEST:
+        raise Wrong(f"A code may have {LONGEST} characters; one of yours has {longest}.")
     messages = _messages()
     rows = [[_bits(model, tokenizer, code, text) for code in codes.values()] for _, text in messages]
     best = [[*codes][row.index(min(row))] for row in rows]
@@ -242,10 +187,8 @@ def codes_for_feelings(coded: object, *, model: Any, tokenizer: Any) -> str:
     share = f"The right code is the best of six for {right} of {len(messages)} messages"
     if right < ENOUGH * len(messages):
         if times > len(messages) / 2:
-            raise Wrong(
-                f"{share}; {times} messages cost the fewest bits after the code for {most}. Could any "
-                "message follow that code?"
-            )
+            cost = f"{times} messages cost the fewest bits after the code for {most}"
+            raise Wrong(f"{share}; {cost}. Could any message follow that code?")
         raise Wrong(f"{share}. Which beginning would make the model expect such a message?")
     is_right = np.array([[code == b for code in codes] for b, _ in messages])
     none = np.mean([_bits(model, tokenizer, "", text) for _, text in messages])

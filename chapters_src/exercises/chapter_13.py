@@ -9,7 +9,16 @@ import regex
 import torch
 from torch import Tensor
 
-from chapters_src.exercises.checking import Asked, Wrong, as_function, as_number, exercise, show
+from chapters_src.exercises.checking import (
+    Asked,
+    Wrong,
+    as_function,
+    as_number,
+    exercise,
+    is_near,
+    sequence_of,
+    show,
+)
 
 Ids = tuple[int, ...]
 
@@ -57,15 +66,13 @@ def temperature_for_a_ratio(temperature: object) -> str:
     found = as_number(temperature, "temperature")
     if found <= 0:
         raise Wrong(f"A temperature is above zero, and yours is {show(found)}.")
-    for others in ([0.2], [0.1, 0.1], [0.05] * 4):
-        logits = torch.tensor([0.6, 0.2, *others], dtype=torch.float64).log()
-        log_ratio = (logits[0] - logits[1]).item() / found
-        if not math.isclose(log_ratio, math.log(9), rel_tol=1e-3):
-            more = "less" if log_ratio < math.log(9) else "more"
-            ratio = f"{math.exp(log_ratio):.3g}" if log_ratio < 20 else f"e to the power {log_ratio:.3g}"
-            raise Wrong(
-                f"At {show(found)} the first is {ratio} times as probable as the second, {more} than asked."
-            )
+    first, second = math.log(0.6) / found, math.log(0.2) / found  # whatever the others are
+    if not is_near(log_ratio := first - second, math.log(9), relative=1e-3):
+        more = "less" if log_ratio < math.log(9) else "more"
+        ratio = f"{math.exp(log_ratio):.3g}" if log_ratio < 20 else f"e to the power {log_ratio:.3g}"
+        raise Wrong(
+            f"At {show(found)} the first is {ratio} times as probable as the second, {more} than asked."
+        )
     return "It is the same whatever the other tokens are."
 
 
@@ -89,10 +96,8 @@ def model_that_beams_get_wrong(tricky: object) -> str:
     if one != best:
         raise Wrong(f"One beam finds {shown(one)}. It should find the best text, {shown(best)}.")
     if two == best:
-        raise Wrong(
-            f"Two beams find the best text too, {shown(best)}. Look at the candidates after two words: it "
-            "has to be dropped there."
-        )
+        dropped = "Look at the candidates after two words: it has to be dropped there."
+        raise Wrong(f"Two beams find the best text too, {shown(best)}. {dropped}")
     probabilities = (f"{math.exp(texts[ids]):.3f}" for ids in (best, two))
     return "The best text has probability {}, and what two beams find has {}.".format(*probabilities)
 
@@ -120,14 +125,7 @@ def _log_probabilities(next_word: Asked) -> dict[Ids, list[float]]:
 
 
 def _rows(next_word: Asked, beginnings: list[list[int]]) -> Tensor:
-    rows = next_word(beginnings)
-    wanted = (len(beginnings), NUM_WORDS)
-    if not isinstance(rows, Tensor) or rows.shape != wanted:
-        raise Wrong(
-            f"{next_word.called(beginnings)} gives {show(rows)}; wanted a tensor of shape {wanted}: "
-            "a row for each beginning, a column for each word."
-        )
-    return rows.detach().cpu().double()
+    return next_word.tensor((len(beginnings), NUM_WORDS), beginnings).cpu().double()
 
 
 def _beam_search(log_p: dict[Ids, list[float]], num_beams: int) -> Ids:
@@ -160,12 +158,12 @@ def orders_of_a_sentence(one_order: object, new_orders: object) -> str:
 
 def _five_parts(shuffle: Asked) -> list[list[int]]:
     """Ask for the parts, twice with equal generators."""
-    first, again = (shuffle(SENTENCE, np.random.default_rng(0)) for _ in range(2))
-    first, again = (parts.tolist() if isinstance(parts, np.ndarray) else parts for parts in (first, again))
+    is_five = sequence_of(length=5)
+    first, again = (
+        [np.asarray(part).tolist() for part in shuffle.gives(is_five, "five parts", SENTENCE, generator)]
+        for generator in (np.random.default_rng(0), np.random.default_rng(0))
+    )
     call = shuffle.called(SENTENCE, np.random.default_rng(0))
-    if not isinstance(first, list | tuple) or len(first) != 5:
-        raise Wrong(f"{call} gives {show(first)}; wanted five parts, each a list of ids.")
-    first, again = ([np.asarray(part).tolist() for part in parts] for parts in (first, again))
     for part in first:
         if Counter(part) != Counter(SENTENCE):
             raise Wrong(f"{call} has a part {show(part)}: not the tokens of the sentence, each as often.")
@@ -179,7 +177,8 @@ def pattern_that_cannot_invent(ticket_pattern: object) -> str:
     """Try tickets that are right, their beginnings, and tickets with a value from elsewhere."""
     make = as_function(ticket_pattern, "ticket_pattern(message)")
     for message, right, wrong in TICKETS:
-        pattern = _pattern(make(message), make.called(message))
+        found = make.gives(str | regex.Pattern, "a regular expression", message)
+        pattern = _pattern(found, make.called(message))
         ticket = _ticket(*right)
         if pattern.fullmatch(ticket) is None:
             raise Wrong(f"The pattern for {message!r} does not match {ticket}.")
@@ -198,11 +197,9 @@ def _ticket(name: str, version: str, day: str) -> str:
     return f'{{"name": "{name}", "version": "{version}", "day": "{day}"}}'
 
 
-def _pattern(found: object, call: str) -> regex.Pattern:
+def _pattern(found: str | regex.Pattern, call: str) -> regex.Pattern:
     if isinstance(found, regex.Pattern):
         return found
-    if not isinstance(found, str):
-        raise Wrong(f"{call} gives {show(found)}; wanted a regular expression as a string.")
     try:
         return regex.compile(found)
     except regex.error as error:
@@ -225,10 +222,7 @@ def draft_that_copies(copying: object, *, vocab_size: int) -> str:
                 f"{draft.called(ids)} proposes {proposed}, which did not follow {ids[-2:]} earlier.{own}"
             )
     for ids, why in (
-        (
-            [a, b, c, d, b],
-            f"{[d, b]} does not occur earlier, only {b} does",
-        ),
+        ([a, b, c, d, b], f"{[d, b]} does not occur earlier, only {b} does"),
         ([a, b], f"{[a, b]} occurs only at the end"),
         ([a], "there is only one token"),
     ):
@@ -238,14 +232,9 @@ def draft_that_copies(copying: object, *, vocab_size: int) -> str:
 
 
 def _proposed(draft: Asked, ids: list[int], vocab_size: int) -> int | None:
-    logits = draft(ids)
-    if logits is None:
+    if draft(ids) is None:
         return None
-    if not isinstance(logits, Tensor) or logits.shape != (vocab_size,):
-        raise Wrong(
-            f"{draft.called(ids)} gives {show(logits)}; wanted the logits of the next token, a tensor of "
-            f"shape ({vocab_size},), or None."
-        )
+    logits = draft.tensor((vocab_size,), ids)
     if logits.max() == logits.min():
         raise Wrong(f"{draft.called(ids)} gives logits that are all the same, so no token is proposed.")
     return int(logits.argmax())

@@ -9,12 +9,17 @@ import numpy as np
 
 from chapters_src.evaluation import bootstrap_interval, rouge, rouge_n, rouge_tokens
 from chapters_src.exercises.checking import (
-    Missing,
     Wrong,
     as_function,
+    as_kind,
     as_number,
+    check_number,
     exercise,
-    is_missing,
+    is_near,
+    is_text,
+    mapping_with,
+    required,
+    sequence_of,
     show,
 )
 from chapters_src.tokenization.sentences import split_sentences
@@ -43,47 +48,42 @@ TELLING |= {"password", "printer", "green"}  # Two of them in one example are to
 NAMED, RUN = 5, 8  # of 14.5: lines that have to name it; words in a row that are taken from a message
 SPOILED = ("Never in front", "not behind the first word", "a neighbor's line", "a far text's line")
 UNNAMED = ("Fails to in front", "two words exchanged")  # the task does not name them, and they are not judged
+KINDS = ("ROUGE-1", "ROUGE-L", "unsupported words")  # of 14.4
 BETTER, WORSE = 0.05, 0.02  # of 14.6; the lines of others have to be told apart a little better, too
 
 Lines = Sequence[str]
 
 
 def _mean(lines: Lines, references: Lines) -> float:
-    return 100 * float(rouge(list(lines), list(references))["rouge1"].mean())
+    """The mean ROUGE-1 of lines, of 100."""
+    both = zip(lines, references, strict=True)
+    return 100 * float(np.mean([rouge_n(line, reference, 1).f1 for line, reference in both]))
 
 
 @exercise("14.1", takes="a few seconds")
 def way_of_the_first_sentence(share: object, *, bodies: Lines, references: Lines) -> str:
     """Score the first sentence, the best one, and the line of another text."""
-    found = as_number(share, "share")
+    as_number(share, "share")
     half = len(references) // 2
-    listed = [split_sentences(body) for body in bodies]
     of_each = [
-        [rouge_n(sentence, line, 1).f1 for sentence in some]
-        for some, line in zip(listed, references, strict=True)
+        [rouge_n(sentence, line, 1).f1 for sentence in split_sentences(body)]
+        for body, line in zip(bodies, references, strict=True)
     ]
     lead = 100 * float(np.mean([scores[0] for scores in of_each]))
     top = 100 * float(np.mean([max(scores) for scores in of_each]))
     floor = _mean([*references[half:], *references[:half]], references)
     expected = (lead - floor) / (top - floor)
-    begin = f"`share` is {show(found)}. "
-    if abs(found - expected) > 0.006:
-        others = {
-            lead / top: f"That takes the way to begin at 0, but the line of another text has {floor:.1f}.",
-            float(np.mean([scores[0] == max(scores) for scores in of_each])): (
-                "That is how often the first sentence is the best one."
-            ),
-            1 - expected: "That is the part of the way that it leaves.",
-            top: "That is the score of the best sentences, the end of the way.",
-            lead: "That is the score of the first sentence.",
-            100 * expected: "That is in percent; a share is from 0 to 1.",
-        }
-        for other, hint in others.items():
-            if abs(found - other) < 0.006 * max(1, other):
-                raise Wrong(begin + hint)
-        raise Wrong(
-            begin + "How far is the first sentence from another text's line, and how far the best one?"
-        )
+    first_is_best = float(np.mean([scores[0] == max(scores) for scores in of_each]))
+    slips = {
+        f"That takes the way to begin at 0, but the line of another text has {floor:.1f}.": lead / top,
+        "That is how often the first sentence is the best one.": first_is_best,
+        "That is the part of the way that it leaves.": 1 - expected,
+        "That is the score of the best sentences, the end of the way.": top,
+        "That is the score of the first sentence.": lead,
+        "That is in percent; a share is from 0 to 1.": 100 * expected,
+    }
+    otherwise = "How far is the first sentence from another text's line, and how far the best one?"
+    check_number(share, "share", expected, slips, otherwise, within=0.006, relative=0.005)
     return (
         f"Another text's line has {floor:.1f}, the first sentence {lead:.1f}, the best one {top:.1f}: even "
         "that is far from 100. It lacks words of the author's line, and has many that the line lacks."
@@ -98,44 +98,26 @@ def first_sentence_cut(k: object, gain: object, *, pairs: Mapping[str, Sequence[
     for split in ("validation", "test"):
         lines = [pair.summary for pair in pairs[split]]
         firsts = [split_sentences(pair.body)[0] for pair in pairs[split]]
-        whole[split] = _mean_r1(firsts, lines)
-        curves[split] = {
-            n: _mean_r1([" ".join(first.split()[:n]) for first in firsts], lines) for n in LENGTHS
-        }
-    best = max(curves["validation"], key=curves["validation"].__getitem__)
-    if chosen != best:
-        begin = f"`k` is {show(chosen)}. "
-        if chosen == max(curves["test"], key=curves["test"].__getitem__):
-            raise Wrong(
-                begin + "That is the best one on the test split. A choice that has seen the test is no test."
-            )
-        at = curves["validation"].get(int(chosen))
-        seen = f"There the validation split has {at:.2f}" if at is not None else "It has to be from 4 to 30"
-        raise Wrong(f"{begin}{seen}; its best is {curves['validation'][best]:.2f}.")
-    expected = curves["test"][best] - whole["test"]
-    found = as_number(gain, "gain")
-    if abs(found - expected) > 0.06:
-        begin = f"`k` is right. `gain` is {show(found)}. "
-        others = {
-            -expected: "The sign: positive if cutting helps.",
-            expected / 100: "In points, please, of 100.",
-            curves["test"][best]: "That is the score after the cut. What was it before?",
-            curves["validation"][best]: "That is the score on the validation split.",
-            curves["validation"][best] - whole["validation"]: (
-                "That is the gain where you chose. What is it on the test split?"
-            ),
-        }
-        for other, hint in others.items():
-            if abs(found - other) < 0.06 * (1 if abs(other) > 0.2 else 0.1):
-                raise Wrong(begin + hint)
-        raise Wrong(begin + "Subtract the mean of the whole sentences from that of the cut ones.")
-    promised = curves["validation"][best] - whole["validation"]
+        whole[split] = _mean(firsts, lines)
+        curves[split] = {n: _mean([" ".join(first.split()[:n]) for first in firsts], lines) for n in LENGTHS}
+    best, best_in_test = (max(curve, key=curve.__getitem__) for curve in curves.values())
+    validation, test = curves["validation"], curves["test"]
+    seen = "It has to be from 4 to 30"
+    if chosen in validation:
+        seen = f"There the validation split has {validation[int(chosen)]:.2f}"
+    slips = {"That is the best one on the test split. It must not see the test.": best_in_test}
+    check_number(k, "k", best, slips, f"{seen}; its best is {validation[best]:.2f}.")
+    expected, promised = test[best] - whole["test"], validation[best] - whole["validation"]
+    slips = {
+        "The sign: positive if cutting helps.": -expected,
+        "In points, please, of 100.": lambda found: is_near(found, expected / 100, 0.006),
+        "That is the score after the cut. What was it before?": test[best],
+        "That is the score on the validation split.": validation[best],
+        "That is the gain where you chose. What is it on the test split?": promised,
+    }
+    otherwise = "Subtract the mean of the whole sentences from that of the cut ones."
+    check_number(gain, "gain", expected, slips, otherwise, within=0.06)
     return f"Where it was chosen, the cut brings {promised:+.1f}; on the test split {expected:+.1f}."
-
-
-def _mean_r1(lines: Lines, references: Lines) -> float:
-    both = zip(lines, references, strict=True)
-    return 100 * float(np.mean([rouge_n(line, reference, 1).f1 for line, reference in both]))
 
 
 @exercise("14.3", takes="a few seconds")
@@ -146,9 +128,7 @@ def cheap_denial(
     asked = as_function(deny, "deny(line)")
     denied = []
     for line in lines:
-        found = asked(line)
-        if not isinstance(found, str):
-            raise Wrong(f"{asked.called(line)} gives {show(found)}; wanted is a line.")
+        found = asked.gives(str, "a line", line)
         old, new = rouge_tokens(line), rouge_tokens(found)
         said = [i for i, word in enumerate(new) if word in DENIALS and word not in old]
         begin = f"{asked.called(line)} gives {show(found)}"
@@ -159,14 +139,12 @@ def cheap_denial(
         if 2 * said[0] >= len(new):
             raise Wrong(f"{begin}. A denial so late is not one of the whole line.")
         denied.append(found)
-    before = _mean_r1(lines, references)
-    cost = before - _mean_r1(denied, references)
-    never = before - _mean_r1([f"Never {line}" for line in lines], references)
+    before = _mean(lines, references)
+    cost = before - _mean(denied, references)
+    never = before - _mean([f"Never {line}" for line in lines], references)
     if cost >= never:
-        raise Wrong(
-            f"It costs {cost:.1f} points of ROUGE-1, and *Never* in front costs {never:.1f}. Which words "
-            "of a line are seldom a match?"
-        )
+        costs = f"It costs {cost:.1f} points of ROUGE-1, and *Never* in front costs {never:.1f}."
+        raise Wrong(f"{costs} Which words of a line are seldom a match?")
     apart = float(np.mean(meaning(list(lines), list(references)) - meaning(denied, list(references))))
     return (
         f"Every line is denied, for {cost:.1f} points of ROUGE-1 (*Never* in front: {never:.1f}) and "
@@ -176,69 +154,47 @@ def cheap_denial(
 
 @exercise("14.4", takes="some seconds")
 def worth_of_beams(
-    greedily: object,
-    verdicts: object,
-    *,
-    bodies: Lines,
-    references: Lines,
-    lines: Lines,
-    unsupported: Callable[[str, str], list[str]],
+    greedily: Any, verdicts: Any,
+    *, bodies: Lines, references: Lines, lines: Lines, unsupported: Callable[[str, str], list[str]],
     summarize: Callable[..., list[str]],
-) -> str:
+) -> str:  # fmt: skip
     """Write some lines with one beam, and bootstrap the paired differences."""
-    if is_missing(greedily):
-        raise Missing("`greedily`")
-    if not isinstance(greedily, Sequence) or isinstance(greedily, str) or len(greedily) != len(bodies):
-        raise Wrong(f"`greedily` has to be a list of {len(bodies)} lines, not {show(greedily)}.")
+    as_kind(greedily, "greedily", sequence_of(length=len(bodies)), f"a list of {len(bodies)} lines")
     if list(greedily) == list(lines):
         raise Wrong("`greedily` has the lines of four beams. How many beams does `summarize` take by itself?")
     few = summarize(list(bodies[:8]), num_beams=1)
     if sum(a == b for a, b in zip(few, greedily, strict=False)) < 7:
         raise Wrong(f"With one beam the first line is {show(few[0])}; yours is {show(greedily[0])}.")
-    if is_missing(verdicts):
-        raise Missing("`verdicts`")
-    tables = [100 * rouge(list(some), list(references)) for some in (lines, greedily)]
-    gains = {
-        name: (tables[0][kind] - tables[1][kind]).to_numpy()
-        for name, kind in (("ROUGE-1", "rouge1"), ("ROUGE-L", "rougeL"))
-    }
-    counts = [
+    as_kind(verdicts, "verdicts", mapping_with(KINDS), f"a dictionary with the keys {', '.join(KINDS)}")
+    ours, theirs = (100 * rouge(list(some), list(references)) for some in (lines, greedily))
+    fewer, more = (
         np.array([len(unsupported(line, body)) for line, body in zip(some, bodies, strict=True)])
         for some in (lines, greedily)
-    ]
-    gains["unsupported words"] = counts[1] - counts[0]
-    if not isinstance(verdicts, Mapping) or set(verdicts) != set(gains):
-        raise Wrong(f"`verdicts` has to have the keys {', '.join(gains)}.")
+    )
+    differences = (ours["rouge1"] - theirs["rouge1"], ours["rougeL"] - theirs["rougeL"], more - fewer)
+    gains = dict(zip(KINDS, map(np.asarray, differences), strict=True))
     told = []
     for name, gain in gains.items():
         x, low, high = bootstrap_interval(np.mean, gain)
         word = "ahead" if low > 0 else "behind" if high < 0 else "undecided"
         told.append(f"{name} {x:+.2f} ({low:+.2f} to {high:+.2f})")
-        if verdicts[name] == word:
-            continue
-        if word == "undecided":
-            raise Wrong(f"{name}: not {verdicts[name]!r}. Does the interval of the differences hold 0?")
-        if verdicts[name] == "undecided":
-            raise Wrong(f"{name}: not undecided. Did you take the difference text by text?")
-        raise Wrong(f"{name}: not {verdicts[name]!r}. Who is compared with whom, and is more better?")
+        if verdicts[name] != word:
+            asked_back = "Who is compared with whom, and is more better?"
+            if word == "undecided":
+                asked_back = "Does the interval of the differences hold 0?"
+            elif verdicts[name] == "undecided":
+                asked_back = "Did you take the difference text by text?"
+            raise Wrong(f"{name}: not {verdicts[name]!r}. {asked_back}")
     return f"{'; '.join(told)}. About truth none of the three says anything."
 
 
 @exercise("14.5", takes="half a minute")
-def examples_for_messages(my_examples: object, *, continued: Callable[[list[str]], list[str]]) -> str:
+def examples_for_messages(my_examples: Any, *, continued: Callable[[list[str]], list[str]]) -> str:
     """Let Gemma sum up six messages, and look for what has to be named."""
-    if is_missing(my_examples):
-        raise Missing("`my_examples`")
-    if not isinstance(my_examples, list | tuple) or len(my_examples) != 3:
-        raise Wrong(f"`my_examples` has to be a list of three pairs, not {show(my_examples)}.")
+    as_kind(my_examples, "my_examples", sequence_of(length=3), "a list of three pairs")
+    is_pair = sequence_of(lambda text: is_text(text) and "\n" not in text, 2)
     for pair in my_examples:
-        if is_missing(pair):
-            raise Missing("an example")
-        if (
-            not isinstance(pair, list | tuple)
-            or len(pair) != 2
-            or not all(isinstance(text, str) and text.strip() and "\n" not in text for text in pair)
-        ):
+        if not is_pair(required(pair, "an example")):
             raise Wrong(f"An example is a pair of a text and a line, without line breaks, not {show(pair)}.")
         if len(pair[1]) >= len(pair[0]):
             raise Wrong(f"The line {show(pair[1])} is not shorter than its text.")
@@ -261,10 +217,8 @@ def examples_for_messages(my_examples: object, *, continued: Callable[[list[str]
     right = len(MESSAGES) - len(missed)
     if right < NAMED:
         line, reason = missed[0]
-        raise Wrong(
-            f"{right} of 6 lines name what matters in words of their own; {NAMED} are needed. One that does "
-            f"not: {show(line)}.{reason}"
-        )
+        said = f"{right} of 6 lines name what matters in words of their own; {NAMED} are needed."
+        raise Wrong(f"{said} One that does not: {show(line)}.{reason}")
     return (
         f"{right} of 6 lines name what matters: {' / '.join(lines)} Are they true, too? That the check "
         "cannot see."
@@ -285,13 +239,9 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 @exercise("14.6", takes="half a minute")
 def judge_of_support(
     supported: object,
-    *,
-    bodies: Lines,
-    references: Lines,
-    unsupported: Callable[[str, str], list[str]],
-    neighbor: Sequence[int],
-    has_one: Sequence[bool],
-) -> str:
+    *, bodies: Lines, references: Lines, unsupported: Callable[[str, str], list[str]],
+    neighbor: Sequence[int], has_one: Sequence[bool],
+) -> str:  # fmt: skip
     """Ask for authors' lines and spoiled ones, and compare with the chapter's rule."""
     asked = as_function(supported, "supported(lines, bodies)")
     spoiled = _spoiled(references, neighbor)
@@ -322,22 +272,15 @@ def judge_of_support(
 
 
 def _spoiled(references: Lines, neighbor: Sequence[int]) -> dict[str, list[str]]:
-    half = len(references) // 2
-    behind = [" ".join([first, "not", *rest]) for first, *rest in map(str.split, references)]
-    return dict(
-        zip(
-            (*SPOILED, *UNNAMED),
-            (
-                [f"Never {line[:1].lower()}{line[1:]}" for line in references],
-                behind,
-                [references[i] for i in neighbor],
-                [*references[half:], *references[:half]],
-                [f"Fails to {line[:1].lower()}{line[1:]}" for line in references],
-                [_exchanged(line) for line in references],
-            ),
-            strict=True,
-        )
-    )
+    half, lower = len(references) // 2, [line[:1].lower() + line[1:] for line in references]
+    return {
+        SPOILED[0]: [f"Never {line}" for line in lower],
+        SPOILED[1]: [" ".join([first, "not", *rest]) for first, *rest in map(str.split, references)],
+        SPOILED[2]: [references[i] for i in neighbor],
+        SPOILED[3]: [*references[half:], *references[:half]],
+        UNNAMED[0]: [f"Fails to {line}" for line in lower],
+        UNNAMED[1]: [_exchanged(line) for line in references],
+    }
 
 
 def _exchanged(line: str) -> str:

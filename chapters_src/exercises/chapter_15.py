@@ -10,7 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from chapters_src.exercises.checking import Asked, Wrong, as_function, as_number, exercise, show
+from chapters_src.exercises.checking import (
+    Asked,
+    Wrong,
+    as_function,
+    as_number,
+    check_number,
+    compare,
+    exercise,
+    is_near,
+    sequence_of,
+    show,
+)
 
 GEMMA, ADDED = 268_098_176, 7_372_800  # of 15.1: weights of Gemma 3 270M, and of a low-rank update
 TOLERANCE = 0.006  # of 15.1: gigabytes, for two decimals
@@ -29,30 +40,26 @@ def bytes_of_training(adamw: object, muon: object, lora: object) -> str:
         "muon": (12 * GEMMA, "Weights, gradients, and one average."),
         "lora": (4 * GEMMA + 16 * ADDED, "Who has a gradient and averages, and who only a value?"),
     }
-    slips = {
-        8 * GEMMA: "That is enough for weights and gradients only.",
-        4 * GEMMA: "That is enough for the weights only.",
-        12 * GEMMA: "One number of each weight is missing.",
-        16 * GEMMA: "That is what AdamW takes for all weights.",
-        16 * (GEMMA + ADDED): "Frozen weights have no gradient and no averages.",
-        4 * GEMMA + 12 * ADDED: "The additional weights have to be stored, too.",
-        16 * ADDED: "The frozen weights have to be in memory, too.",
+    bytes_of = {
+        "That is enough for weights and gradients only.": 8 * GEMMA,
+        "That is enough for the weights only.": 4 * GEMMA,
+        "One number of each weight is missing.": 12 * GEMMA,
+        "That is what AdamW takes for all weights.": 16 * GEMMA,
+        "Frozen weights have no gradient and no averages.": 16 * (GEMMA + ADDED),
+        "The additional weights have to be stored, too.": 4 * GEMMA + 12 * ADDED,
+        "The frozen weights have to be in memory, too.": 16 * ADDED,
     }
-    for (name, (right, hint)), answer in zip(wanted.items(), (adamw, muon, lora), strict=True):
-        found = as_number(answer, name)
-        if abs(found - right / 1e9) <= TOLERANCE:
-            continue
-        for slip, said in slips.items():
-            if abs(found - slip / 1e9) <= TOLERANCE / 3:
-                raise Wrong(f"`{name}` is {show(found)}. {said}")
-            if abs(found - slip / 2**30) <= TOLERANCE / 3:
-                raise Wrong(f"`{name}` is {show(found)}. A gigabyte is 10⁹ bytes here, not 2³⁰.")
-        if found > 1_000:
-            raise Wrong(f"`{name}` is {show(found)}. In gigabytes, please.")
-        raise Wrong(f"`{name}` is {show(found)}. {hint}")
-    return (
-        "Freezing saves gradients and averages, three quarters of the memory, but not the weights themselves."
+    near = TOLERANCE / 3
+    slips: dict[str, Any] = {
+        hint: lambda found, size=size: is_near(found, size / 1e9, near) for hint, size in bytes_of.items()
+    }
+    slips["A gigabyte is 10⁹ bytes here, not 2³⁰."] = lambda found: any(
+        is_near(found, size / 2**30, near) for size in bytes_of.values()
     )
+    slips["In gigabytes, please."] = lambda found: found > 1_000
+    for (name, (right, hint)), answer in zip(wanted.items(), (adamw, muon, lora), strict=True):
+        check_number(answer, name, right / 1e9, slips, hint, within=TOLERANCE)
+    return "Freezing saves gradients and averages, three quarters of the memory, but not the weights."
 
 
 @exercise("15.2")
@@ -60,9 +67,7 @@ def global_batch_divided(divided: object) -> str:
     """Compare with the best division that trying all blocks finds."""
     asked = as_function(divided, "divided(global_batch, processes, fits)")
     for task in DIVISIONS:
-        found = asked(*task)
-        if not isinstance(found, tuple | list) or len(found) != 2:
-            raise Wrong(f"{asked.called(*task)} gives {show(found)}; wanted are (blocks, accumulate).")
+        found = asked.gives(sequence_of(length=2), "(blocks, accumulate)", *task)
         blocks, accumulate = (as_number(each, "a factor") for each in found)
         start = f"{asked.called(*task)} gives {show(tuple(found))}. "
         if blocks % 1 or accumulate % 1 or min(blocks, accumulate) < 1:
@@ -72,7 +77,7 @@ def global_batch_divided(divided: object) -> str:
             raise Wrong(start + f"No more than {fits} blocks fit at a time.")
         if blocks * accumulate * processes != global_batch:
             product = f"{processes} x {blocks:.0f} x {accumulate:.0f}"
-            raise Wrong(start + f"{product} is {blocks * accumulate * processes:.0f}.")
+            raise Wrong(f"{start}{product} is {blocks * accumulate * processes:.0f}.")
         share = global_batch // processes
         if accumulate > min(share // b for b in range(1, fits + 1) if share % b == 0):
             raise Wrong(start + "It can be done with fewer accumulated batches.")
@@ -86,8 +91,7 @@ def _refused(divided: Any, task: tuple[int, int, int]) -> None:
     try:
         found = divided(*task)
     except ValueError as error:
-        missing = [number for number in task[:2] if str(number) not in str(error)]
-        if missing:
+        if missing := [number for number in task[:2] if str(number) not in str(error)]:
             raise Wrong(f"The message of {call}, {str(error)!r}, does not name {missing[0]}.") from None
         return
     except Exception as error:
@@ -116,10 +120,7 @@ def all_reduce_in_a_ring(ring: object) -> str:
         lost = asked(vectors, _sender([0] * n, n, lose=True))
         if [list(vector) for vector in lost] == [sums] * n:
             raise Wrong(f"{call} finds the sums even if nothing arrives: numbers travel only through `send`.")
-    return (
-        "Rings of 2 to 8 workers end with all sums. Each worker sends less than twice its vector, however "
-        "many workers there are."
-    )
+    return "Rings of 2 to 8 workers end with all sums. Each worker sends less than twice its vector."
 
 
 def _sender(sent: list[int], n: int, *, lose: bool = False) -> Any:
@@ -139,18 +140,16 @@ def shares_of_a_stream(my_share: object) -> str:
     """Let all readers read a counted stream, then an endless one."""
     asked = as_function(my_share, "my_share(items, process, processes, worker, workers)")
     for processes, workers in READERS:
-        shares = {}
-        for place in itertools.product(range(processes), range(workers)):
-            shares[place] = _taken(asked, iter(range(25)), place, processes, workers)
+        places = list(itertools.product(range(processes), range(workers)))
+        shares = [_taken(asked, iter(range(25)), place, processes, workers) for place in places]
         setting = f"With {processes} process(es) of {workers} worker(s), "
-        everything = sorted(item for share in shares.values() for item in share)
-        twice = [item for item, after in itertools.pairwise(everything) if item == after]
-        if twice:
+        everything = sorted(itertools.chain(*shares))
+        if twice := [item for item, after in itertools.pairwise(everything) if item == after]:
             raise Wrong(setting + f"item {twice[0]} is read more than once.")
         missing = set(range(25)) - set(everything)
         if missing or len(everything) != 25:
             raise Wrong(setting + f"item {min(missing)} is read by nobody.")
-        sizes = [len(share) for share in shares.values()]
+        sizes = [len(share) for share in shares]
         if max(sizes) - min(sizes) > 1:
             raise Wrong(setting + f"one reader gets {max(sizes)} of 25 items and another {min(sizes)}.")
         _check_endless(asked, processes, workers)
@@ -181,9 +180,9 @@ def _check_endless(asked: Asked, processes: int, workers: int) -> None:
         raise Wrong(f"{asked.name} has read {read} items when it yields its third: that is too far ahead.")
 
 
-def _rounded(matrix: Tensor, bits: int, group: int) -> tuple[Tensor, Tensor]:
+def _rounded(matrix: Tensor, bits: int, group: int, divisor: int = 0) -> tuple[Tensor, Tensor]:
     """Quantize group by group, and return the scale of each weight, too."""
-    largest = 2 ** (bits - 1) - 1
+    largest = divisor or 2 ** (bits - 1) - 1
     result, scales = torch.empty_like(matrix), torch.empty_like(matrix)
     for row in range(matrix.shape[0]):
         for start in range(0, matrix.shape[1], group):
@@ -202,52 +201,30 @@ def four_bits(quantized: object) -> str:
     for bits, group in ((8, 4), (4, 4), (4, 16), (3, 8)):
         matrix = torch.randn(6, 16, generator=generator)
         matrix[1, 3] = 9.0  # one large weight
-        before = matrix.clone()
-        found = asked(matrix, bits, group)
         label = f"quantized(W, {bits}, {group})"
-        if not torch.equal(matrix, before):
-            raise Wrong(f"{label} changes W itself.")
-        if not isinstance(found, Tensor) or found.shape != matrix.shape:
-            raise Wrong(f"{label} gives {show(found)}; wanted is a matrix of the shape of W, (6, 16).")
+        found = asked.tensor(matrix.shape, matrix, bits, group)
         if not found.is_floating_point():
             raise Wrong(f"{label} gives whole numbers. Multiply them by their scale again.")
         expected, scales = _rounded(matrix, bits, group)
-        if torch.allclose(found, expected, atol=1e-5):
-            continue
-        others = {
+        half, full = 2 ** (bits - 1), 2**bits - 1
+        on_both_sides = "how large is the largest whole number on both sides of zero?"
+        slips = {
             "has one scale for the whole matrix.": _rounded(matrix.view(1, -1), bits, 96)[0].view(6, 16),
             "has one scale for each row, whatever the group is.": _rounded(matrix, bits, 16)[0],
             "has one scale for each column.": _rounded(matrix.T, bits, 6)[0].T,
-            f"divides by {2 ** (bits - 1)}; how large is the largest whole number on both sides of zero?": (
-                matrix_by(matrix, group, 2 ** (bits - 1))
-            ),
-            f"divides by {2**bits - 1}; half of the numbers are below zero.": (
-                matrix_by(matrix, group, 2**bits - 1)
+            f"divides by {half}; {on_both_sides}": _rounded(matrix, bits, group, half)[0],
+            f"divides by {full}; half of the numbers are below zero.": _rounded(matrix, bits, group, full)[0],
+            "gives W as it was: nothing is rounded.": matrix,
+            "has an error above half of its group's scale. Is a number cut off, not rounded?": (
+                lambda it, matrix=matrix, scales=scales: ((it - matrix).abs() / scales).max() > 0.51
             ),
         }
-        for words, other in others.items():
-            if torch.allclose(found, other, atol=1e-5):
-                raise Wrong(f"{label} {words}")
-        if torch.equal(found, matrix):
-            raise Wrong(f"{label} gives W as it was: nothing is rounded.")
-        worst = ((found - matrix).abs() / scales).max().item()
-        if worst > 0.51:
-            raise Wrong(
-                f"{label}: one error is {worst:.2f} times the scale of its group. Is a number cut off, where "
-                "it should be rounded?"
-            )
-        raise Wrong(f"{label} is not what rounding each group by itself gives.")
+        otherwise = "is not what rounding each group by itself gives."
+        compare(found, expected, slips, otherwise, start=f"{label} ", within=1e-5)
     zeros = asked(torch.zeros(2, 8), 4, 4)
     if not torch.equal(zeros, torch.zeros(2, 8)):
         raise Wrong(f"A matrix of zeros becomes {show(zeros)}.")
     return "No weight is off by more than half of its group's scale."
-
-
-def matrix_by(matrix: Tensor, group: int, divisor: float) -> Tensor:
-    """Round with a scale that has another divisor."""
-    groups = matrix.unflatten(-1, (-1, group))
-    scale = groups.abs().amax(-1, keepdim=True) / divisor
-    return ((groups / scale).round() * scale).flatten(-2)
 
 
 LIMIT, SECONDS = 3, 10
@@ -277,29 +254,21 @@ def fair_limiter(make_limiter: object) -> str:
     """Send requests one after the other, and compare with the definition."""
     asked = as_function(make_limiter, "make_limiter(limit, seconds)")
     new = f"make_limiter({LIMIT}, {SECONDS})"
+    three = [("a", 0.0)] * 3
     stories = (
         ([("a", 0.0)] * 4, "Of four requests at once, {found}; the limit is 3."),
+        ([*three, ("b", 1.0)], "After three of a, one comes from b: {found}. Each user has a limit."),
+        ([*three, ("a", 10.0)], "Three at 0, one at 10: {found}. At 10 the first three are 10 seconds old."),
         (
-            [("a", 0.0)] * 3 + [("b", 1.0)],
-            "After three requests of a, one comes from b: {found}. Each user has a limit.",
-        ),
-        (
-            [("a", 0.0)] * 3 + [("a", 10.0)],
-            "Three come at 0 and one at 10: {found}. At 10 the first three are 10 seconds old.",
-        ),
-        (
-            [("a", 0.0)] * 3 + [("a", 9.0)] * 3 + [("a", 10.0)],
-            "Three come at 0, three at 9, and one at 10: {found}. Those that were refused do not count.",
+            [*three, *[("a", 9.0)] * 3, ("a", 10.0)],
+            "Three at 0, three at 9, and one at 10: {found}. Those that were refused do not count.",
         ),
         (
             [("a", 9.0)] * 3 + [("a", 11.0)],
             "Three pass at 9, and one comes at 11: {found}. A window may begin at any time.",
         ),
-        ([("a", 0.0), ("a", 5.0), ("a", 9.0), ("a", 10.0), ("a", 11.0)], "At 0, 5, 9, 10 and 11: {found}."),
-        (
-            _random_requests(),
-            "Three users send 200 requests at random times, and some get another answer than they should.",
-        ),
+        ([("a", float(now)) for now in (0, 5, 9, 10, 11)], "At 0, 5, 9, 10 and 11: {found}."),
+        (_random_requests(), "Of 200 requests of three users at random times, some get another answer."),
     )
     for requests, words in stories:
         allowed = as_function(asked(LIMIT, SECONDS), "allowed(user, now)")
@@ -315,10 +284,8 @@ def fair_limiter(make_limiter: object) -> str:
         raise Wrong(f"Two limiters share what they remember: a second {new} refuses its first request.")
     kept = _kept(asked(LIMIT, SECONDS))
     if kept > 200:
-        raise Wrong(
-            f"{GONE} users came once and never again, then one came {LAST:,} times, {2 * SECONDS} seconds "
-            f"from request to request: it remembers {kept:,} things."
-        )
+        came = f"{GONE} users came once and never again, then one came {LAST:,} times"
+        raise Wrong(f"{came}: it remembers {kept:,} things.")
     return "It passes as many as it may, and forgets who is gone."
 
 

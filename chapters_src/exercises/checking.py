@@ -1,9 +1,11 @@
 """How an answer is checked: `check` for readers, and what the checks of a chapter are written with.
 
-A check is a function with the decorator `exercise`. It takes the reader's answers, compares them with an
-oracle, and raises `Wrong` with a hint where they differ; what it returns is said of a right answer. It calls
-the reader's functions as `as_function` gives them to it: a bug in them is shown, with the line and the input
-that caused it, and never stops the notebook. Random generators and inputs stay as they were.
+A check is a function with the decorator `exercise`. It sees that the reader's answers are of the right kind
+(`as_number`, `as_kind`, `as_function`), compares them with an oracle and with what the usual slips give
+(`compare`, `check_number`), and raises `Wrong` with a hint where they differ; what it returns is said of a
+right answer. It calls the reader's functions as `as_function` gives them to it: a bug in them is shown, with
+the line and the input that caused it, and never stops the notebook. Random generators and inputs stay as they
+were.
 """
 
 import copy
@@ -24,7 +26,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
+from types import UnionType
 from typing import Any
+
+Kind = type | UnionType | Callable[[Any], bool]  # What `is_a` compares with.
 
 _CHECKS: dict[str, "Exercise"] = {}
 _WIDTH = 84  # characters of a printed line
@@ -47,11 +52,12 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check says about an answer."""
+    """What a check says about an answer.
 
-    kind: (
-        str  # "right", "wrong", "raised" (by the reader's code), "missing", or "misused" (no check was made)
-    )
+    It is "right", "wrong", "raised" (by the reader's code), "missing", or "misused" (no check was made).
+    """
+
+    kind: str
     message: str
     code: str = ""  # The reader's line that raised, with its number.
 
@@ -65,15 +71,7 @@ class Exercise:
     takes: str  # How long, if more than a second.
 
     def judge(self, answers: Sequence[object], given: Mapping[str, object]) -> Verdict:
-        """Return what `check` prints.
-
-        Args:
-            answers: the reader's.
-            given: what the chapter hands over.
-
-        Returns:
-            The verdict. Nothing that an answer does raises an exception here, but for an interruption.
-        """
+        """Return what `check` prints. Nothing that an answer does raises an exception here."""
         try:
             inspect.signature(self.check).bind(*answers, **given)
         except TypeError:
@@ -91,10 +89,8 @@ class Exercise:
             return Verdict("wrong", str(wrong))
         except (Exception, SystemExit) as error:  # An object that is not what it seems to be.
             asked = "Is each argument what its name says?"
-            return Verdict(
-                "misused",
-                f"This could not be checked ({_describe(error)}). {asked} The call is {self.usage()}",
-            )
+            said = f"This could not be checked ({_describe(error)}). {asked} The call is {self.usage()}"
+            return Verdict("misused", said)
         return Verdict("right", remark or "")
 
     def usage(self) -> str:
@@ -128,17 +124,7 @@ def check(number: str, *answers: object, **given: object) -> None:
 
 
 def find(number: str) -> Exercise:
-    """Find the check of an exercise, and import its chapter's checks if they are not yet.
-
-    Args:
-        number: such as "3.1".
-
-    Returns:
-        The check.
-
-    Raises:
-        LookupError: there is none; the message says what there is.
-    """
+    """Find the check of an exercise, or raise a LookupError that says which there are."""
     if not isinstance(number, str) or not re.fullmatch(r"\d{1,2}\.\d{1,2}", number):
         raise LookupError(
             f'Exercises are named by their number in quotes, as in check("3.1", answer), not {show(number)}.'
@@ -168,9 +154,6 @@ def exercise(number: str, takes: str = "") -> Callable[[Callable], Callable]:
         A decorator for a function that takes the reader's answers (its positional parameters, named as in
         the starter) and what the chapter hands over (keyword-only), and raises `Wrong` with a hint. It
         returns what is said of a right answer, or None.
-
-    Raises:
-        ValueError: the number has a check already, or is that of another chapter than the module.
     """
 
     def register(check: Callable) -> Callable:
@@ -199,71 +182,142 @@ def is_missing(answer: object) -> bool:
     return all(step.opname in _EMPTY for step in steps) and consts == [None]
 
 
-def as_function(answer: object, usage: str, *, may_give_none: bool = False) -> "Asked":
+def required(answer: Any, name: str) -> Any:
+    """Return an answer, or raise `Missing` with its name in the starter."""
+    if is_missing(answer):
+        raise Missing(f"`{name}`")
+    return answer
+
+
+def is_a(value: object, kind: Kind) -> bool:
+    """Say whether a value is of a type, or a function accepts it."""
+    return isinstance(value, kind) if isinstance(kind, type | UnionType) else bool(kind(value))
+
+
+def is_text(value: object) -> bool:
+    """Say whether a value is a string, and not blank."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def sequence_of(kind: Kind = object, length: int | None = None) -> Callable[[object], bool]:
+    """Make a kind: lists, tuples or arrays whose elements are of a kind, and as many as said."""
+
+    def accepts(value: Any) -> bool:
+        plain = value.tolist() if hasattr(value, "tolist") else value
+        is_sequence = isinstance(plain, list | tuple) and length in (None, len(plain))
+        return is_sequence and all(is_a(each, kind) for each in plain)
+
+    return accepts
+
+
+def mapping_with(keys: Sequence[object]) -> Callable[[object], bool]:
+    """Make a kind: mappings with these keys and no others."""
+    return lambda value: isinstance(value, Mapping) and set(value) == set(keys)
+
+
+def as_kind(answer: object, name: str, kind: Kind, wanted: str) -> Any:
+    """Take an answer of a kind.
+
+    Args:
+        answer: the reader's.
+        name: what it is called in the starter.
+        kind: a type, or a function that says whether it accepts a value, such as `sequence_of(str, 2)`.
+        wanted: the kind in words, such as "a list of two strings".
+
+    Raises:
+        Missing: there is none yet.
+        Wrong: it is something else.
+    """
+    if not is_a(required(answer, name), kind):
+        raise Wrong(f"`{name}` has to be {wanted}, not {show(answer)}.")
+    return answer
+
+
+def as_choice(answer: object, name: str, choices: Sequence[str]) -> str:
+    """Take an answer that has to be one of some strings."""
+    wanted = f"one of {', '.join(map(repr, choices))}"
+    return as_kind(answer, name, lambda value: isinstance(value, str) and value in choices, wanted)
+
+
+def as_function(answer: Any, usage: str, *, may_give_none: bool = False) -> "Asked":
     """Take an answer that has to be a function.
 
     Args:
         answer: the reader's.
         usage: its name and parameters, such as "likeness(a, b)".
         may_give_none: None is a result like others, not a forgotten `return`.
-
-    Returns:
-        The function, to be called with inputs of the check.
-
-    Raises:
-        Missing: there is none yet.
-        Wrong: it is something else.
     """
-    if is_missing(answer):
-        raise Missing(f"`{usage.split('(')[0]}`")
-    if not callable(answer):
+    if not callable(required(answer, usage.split("(")[0])):
         raise Wrong(f"Wanted a function, {usage}, not {show(answer)}. Pass it without calling it.")
     return Asked(answer, may_give_none)
 
 
 def as_number(answer: Any, name: str) -> float:
-    """Take an answer that has to be a number.
-
-    Args:
-        answer: the reader's: a number of Python or NumPy, or a tensor without dimensions.
-        name: what it is called in the starter.
-
-    Returns:
-        The number.
-
-    Raises:
-        Missing: there is none yet.
-        Wrong: it is something else, or NaN.
-    """
-    if is_missing(answer):
-        raise Missing(f"`{name}`")
+    """Take an answer that has to be a number of Python or NumPy, or a tensor without dimensions."""
+    required(answer, name)
     plain = answer.item() if getattr(answer, "shape", None) == () else answer
     if isinstance(plain, bool) or not isinstance(plain, Real) or math.isnan(plain):
         raise Wrong(f"`{name}` has to be a number, not {show(answer)}.")
     return float(plain)
 
 
-def as_ids(value: object, name: str) -> list[int]:
-    """Take a value that has to be the ids of one sequence.
+def as_numbers(answer: Any, name: str, count: int) -> list[float]:
+    """Take an answer that has to be a list, a tuple, an array or a tensor of so many numbers."""
+    as_kind(answer, name, sequence_of(length=count), f"{count} numbers")
+    return [as_number(number, name) for number in answer]
+
+
+def as_ids(value: Any, name: str) -> list[int]:
+    """Take a value that has to be the ids of one sequence: a list, a tuple, an array or a tensor."""
+    if not sequence_of(lambda each: type(each) is int)(value):
+        raise Wrong(f"{name} gives {show(value)}; wanted a list of ids, which are whole numbers.")
+    return list(value.tolist() if hasattr(value, "tolist") else value)
+
+
+def is_near(found: Any, other: Any, within: float = 0.0, relative: float = 0.0) -> bool:
+    """Compare two numbers, or the numbers of two lists, arrays or tensors, which need the same shape.
+
+    They may be apart by `within`, and besides by `relative` as a part of the other.
+    """
+    import numpy as np  # Here, because `check` in a first cell imports nothing.
+
+    plain = (each.detach().cpu() if hasattr(each, "detach") else each for each in (found, other))
+    a, b = (np.asarray(each, dtype=float) for each in plain)
+    return a.shape == b.shape and bool((abs(a - b) <= within + relative * abs(b)).all())
+
+
+def compare(
+    found: Any, right: Any, slips: Mapping[str, Any], otherwise: str, *, start: str = "", **near: float
+) -> None:
+    """Refuse what is not right, with the hint of the first slip that gives the same.
 
     Args:
-        value: a list, a tuple, an array or a tensor of whole numbers.
-        name: where it comes from, such as "encode('a')".
-
-    Returns:
-        The ids as a list.
-
-    Raises:
-        Wrong: it is something else.
+        found: a number, list, array or tensor.
+        right: what it should be.
+        slips: from a hint to what the slip gives, or to a function that knows the slip by what was found.
+        otherwise: the hint where it is none of the slips.
+        start: what each hint begins with.
+        **near: `within` and `relative`, as for `is_near`.
     """
-    plain = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(plain, list | tuple) or not all(type(each) is int for each in plain):
-        raise Wrong(f"{name} gives {show(value)}; wanted a list of ids, which are whole numbers.")
-    return list(plain)
+    if is_near(found, right, **near):
+        return
+    for hint, slip in slips.items():
+        if slip(found) if callable(slip) else is_near(found, slip, **near):
+            raise Wrong(start + hint)
+    raise Wrong(start + otherwise)
+
+
+def check_number(
+    answer: Any, name: str, right: float, slips: Mapping[str, Any], otherwise: str, **near: float
+) -> float:
+    """Take a number and `compare` it; each hint begins with its name and value."""
+    found = as_number(answer, name)
+    compare(found, right, slips, otherwise, start=f"`{name}` is {show(answer)}. ", **near)
+    return found
 
 
 class Asked:
-    """A reader's function. It gets copies of lists and dictionaries, and what it raises becomes a hint.
+    """A reader's function. It gets copies, and what it raises becomes a hint.
 
     Args:
         answer: the function.
@@ -276,27 +330,41 @@ class Asked:
         self.name = name if name.isidentifier() else "your function"  # A lambda's is "<lambda>".
 
     def __call__(self, *inputs: object) -> Any:
-        """Call it.
-
-        Args:
-            *inputs: as the reader's function takes them.
-
-        Returns:
-            What it returns.
+        """Call it, and return what it returns.
 
         Raises:
-            Wrong: it changes one of its arguments, or gives None where a result is wanted.
+            Wrong: it raises, changes one of its arguments, or gives None where a result is wanted.
         """
-        copies = [copy.deepcopy(each) if _is_plain(each) else each for each in inputs]
+        copies = [_copied(each) for each in inputs]
         try:
             result = self._function(*copies)
         except (Exception, SystemExit) as error:
             raise _Raised(f"{self.called(*inputs)} raised {_describe(error)}", _line(error)) from None
-        if any(_is_plain(before) and before != after for before, after in zip(inputs, copies, strict=True)):
+        if any(map(_differ, inputs, copies)):
             raise Wrong(f"{self.called(*inputs)} changes its argument, which the caller still needs.")
         if result is None and not self._may_give_none:
             raise Wrong(f"{self.called(*inputs)} gives None. Does it end with a `return`?")
         return result
+
+    def gives(self, kind: Kind, wanted: str, *inputs: object) -> Any:
+        """Call it for a result of a kind; `wanted` is the kind in words."""
+        found = self(*inputs)
+        if not is_a(found, kind):
+            raise Wrong(f"{self.called(*inputs)} gives {show(found)}; wanted {wanted}.")
+        return found
+
+    def tensor(self, shape: Sequence[int], *inputs: object) -> Any:
+        """Call it for a tensor of this shape; an array will do."""
+        import torch
+
+        def accepts(found: Any) -> bool:
+            return hasattr(found, "shape") and tuple(found.shape) == tuple(shape)
+
+        return torch.as_tensor(self.gives(accepts, f"a tensor of shape {tuple(shape)}", *inputs)).detach()
+
+    def number(self, *inputs: object) -> float:
+        """Call it for a number."""
+        return as_number(self(*inputs), self.called(*inputs))
 
     def called(self, *inputs: object) -> str:
         """Write a call of it, such as "likeness([1], [2])"."""
@@ -354,8 +422,20 @@ def _article(noun: str) -> str:
     return f"{'an' if noun[0] in 'AEIOUaeiou' or noun.startswith('nd') else 'a'} {noun}"
 
 
-def _is_plain(value: object) -> bool:
-    return isinstance(value, list | dict | set)
+def _copied(value: Any) -> Any:
+    """Copy what a function could change: lists, dictionaries, sets, arrays and tensors."""
+    if isinstance(value, list | dict | set) or type(value).__name__ == "ndarray":
+        return copy.deepcopy(value)
+    return value.clone() if hasattr(value, "clone") else value
+
+
+def _differ(before: Any, after: Any) -> bool:
+    """Say whether a copy differs from what it was made of."""
+    if before is after:
+        return False
+    if hasattr(before, "shape"):
+        return before.shape != after.shape or bool((before != after).any())
+    return before != after
 
 
 def _describe(error: BaseException) -> str:

@@ -1,11 +1,10 @@
-"""Plots of this book: one matplotlib style, charts, tokens as colored chips, and diagrams.
+"""Plots of this book: one matplotlib style, charts, tokens as colored chips, and drawings.
 
 `style` holds the colors, `charts` the charts of the chapters that train, `chips` the tokens of chapter 03,
-and `diagrams`, drawn with `drawing`, a transformer's layers; `load_drawing` shows an SVG file of
-`chapters_src/drawings`. All work on light and dark pages, and color is never the only cue.
+and `load_drawing` shows an SVG file of `chapters_src/drawings`. All work on light and dark pages, and color
+is never the only cue.
 """
 
-from chapters_src.plots import diagrams
 from chapters_src.plots.charts import confusion_matrix, loss_curves, reliability_diagram
 from chapters_src.plots.chips import MAX_CHIPS, TokenChips, token_chips
 from chapters_src.plots.drawings import Drawing, load_drawing
@@ -21,7 +20,6 @@ __all__ = [
     "Drawing",
     "TokenChips",
     "confusion_matrix",
-    "diagrams",
     "load_drawing",
     "loss_curves",
     "reliability_diagram",

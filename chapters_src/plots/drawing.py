@@ -19,27 +19,17 @@ TINTS = {  # Red, green and blue of borders; a box is filled with a little of th
     "attention": (0, 110, 209),
     "feed_forward": (43, 166, 115),
     "lookup": (196, 70, 160),
-    "add": None,
-    "frame": None,
 }
 FILL_OPACITY = 0.15
 TITLE_SIZE, SMALL_SIZE = 13, 11
 LINE_HEIGHT = 15
 _ZOOM = 1.12  # The most pixels for a unit, where the page has room.
 _FONTS = "Helvetica, Arial, 'Liberation Sans', sans-serif"
-_STROKES = {  # Of arrows: width, and lengths drawn and left out.
-    "residual": 'stroke-width="3.2"',
-    "flow": 'stroke-width="1.4"',
-    "memory": 'stroke-width="1.8" stroke-dasharray="5 3"',
-}
 
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle with centered lines of text, each a bold and a plain part.
-
-    The kind "add" is a circle with a plus; a "frame" is drawn around other boxes, its text at the top left.
-    """
+    """A rectangle with centered lines of text, each a bold and a plain part."""
 
     kind: str
     left: float
@@ -47,7 +37,6 @@ class Box:
     width: float
     height: float
     lines: tuple[Line, ...] = ()
-    indent: float = 0  # Of a frame's text: room for an arrow on its left.
 
     @property
     def right(self) -> float:
@@ -65,17 +54,6 @@ class Box:
         return self.left + self.width / 2, self.top + self.height / 2
 
 
-@dataclass(frozen=True)
-class Arrow:
-    """A line of horizontal and vertical pieces, with a head at its end.
-
-    Kinds: "residual" (thick), "flow" (thin) and "memory" (dashed).
-    """
-
-    kind: str
-    points: tuple[Point, ...]
-
-
 @dataclass
 class Diagram:
     """A drawing of boxes and arrows. A notebook shows it as a picture; printed, it is its description."""
@@ -85,16 +63,14 @@ class Diagram:
     caption: str
     width: float
     boxes: list[Box] = field(default_factory=list)
-    arrows: list[Arrow] = field(default_factory=list)
+    arrows: list[tuple[Point, ...]] = field(default_factory=list)
 
     @property
     def height(self) -> float:
         """How far down the drawing goes, with a margin."""
         return max(box.bottom for box in self.boxes) + 4
 
-    def box(
-        self, kind: str, span: Span, top: float, *lines: Line, height: float = 0, indent: float = 0
-    ) -> Box:
+    def box(self, kind: str, span: Span, top: float, *lines: Line, height: float = 0) -> Box:
         """Put a box on the sheet.
 
         Args:
@@ -103,26 +79,23 @@ class Diagram:
             top: where its upper side is.
             lines: its text.
             height: as high as its text needs, if it is not given.
-            indent: of a frame's text.
 
         Returns:
             The box.
         """
         height = height or LINE_HEIGHT * len(lines) + 14
-        made = Box(kind, span[0], top, span[1] - span[0], height, lines, indent)
+        made = Box(kind, span[0], top, span[1] - span[0], height, lines)
         self.boxes.append(made)
         return made
 
-    def arrow(self, kind: str, *points: Point) -> None:
-        """Put an arrow on the sheet that goes through these points."""
-        corners = [point for point, former in zip(points, (None, *points), strict=False) if point != former]
-        self.arrows.append(Arrow(kind, tuple(corners)))
+    def arrow(self, *points: Point) -> None:
+        """Put an arrow on the sheet: straight pieces through these points, a head at its end."""
+        self.arrows.append(points)
 
     def svg(self) -> str:
         """Return the drawing as an SVG element, as wide as the page allows."""
         name, size = html.escape(self.title), f"{self.width:g} {self.height:g}"
-        frames_first = sorted(self.boxes, key=lambda box: box.kind != "frame")
-        parts = [*map(_draw_box, frames_first), *map(_draw_arrow, self.arrows)]
+        parts = [*map(_draw_box, self.boxes), *map(_draw_arrow, self.arrows)]
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img" aria-label="{name}" '
             f'style="display:block;width:100%;max-width:{_ZOOM * self.width:.0f}px;margin:0 auto" '
@@ -141,54 +114,40 @@ class Diagram:
         return f"{self.title}\n{self.description}"
 
 
-def text_lines(box: Box) -> Iterator[tuple[Point, str, str, str]]:
-    """Yield for each line of a box where it is anchored (on its baseline), how, and its two parts."""
-    if box.kind == "frame":
-        for i, (bold, plain) in enumerate(box.lines):
-            yield (box.left + box.indent, box.top + 18 + i * LINE_HEIGHT), "start", bold, plain
-        return
+def text_lines(box: Box) -> Iterator[tuple[Point, str, str]]:
+    """Yield for each line of a box the middle of its baseline, and its two parts."""
     middle, first = box.middle, box.middle[1] + 4.5 - LINE_HEIGHT * (len(box.lines) - 1) / 2
     for i, (bold, plain) in enumerate(box.lines):
-        yield (middle[0], first + i * LINE_HEIGHT), "middle", bold, plain
+        yield (middle[0], first + i * LINE_HEIGHT), bold, plain
 
 
 def _draw_box(box: Box) -> str:
     color = TINTS[box.kind]
     paint = "currentColor" if color is None else "rgb({},{},{})".format(*color)
-    opacity = {"data": 0.07, "frame": 0, "add": 0}.get(box.kind, FILL_OPACITY)
-    look = f'fill="{paint}" fill-opacity="{opacity}" stroke="{paint}"'
-    if box.kind == "add":
-        (x, y), radius = box.middle, box.width / 2
-        arm = radius - 4
-        return (
-            f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" {look} stroke-width="1.6"/>'
-            f'<path d="M{x - arm:g} {y:g}h{2 * arm:g}M{x:g} {y - arm:g}v{2 * arm:g}" '
-            'stroke="currentColor" stroke-width="1.6"/>'
-        )
-    dashes = ' stroke-dasharray="2 3" stroke-opacity=".7"' if box.kind == "frame" else ""
+    opacity = 0.07 if box.kind == "data" else FILL_OPACITY
     size = f'x="{box.left:g}" y="{box.top:g}" width="{box.width:g}" height="{box.height:g}"'
-    texts = "".join(_draw_text(*line) for line in text_lines(box))
-    return f'<rect {size} rx="6" {look} stroke-width="1.4"{dashes}/>{texts}'
+    look = f'fill="{paint}" fill-opacity="{opacity}" stroke="{paint}" stroke-width="1.4"'
+    return f'<rect {size} rx="6" {look}/>{"".join(_draw_text(*line) for line in text_lines(box))}'
 
 
-def _draw_text(anchor: Point, align: str, bold: str, plain: str) -> str:
+def _draw_text(anchor: Point, bold: str, plain: str) -> str:
     title = f'<tspan font-weight="bold" font-size="{TITLE_SIZE}">{html.escape(bold)}</tspan>' if bold else ""
     between = "&#160;" if bold and plain else ""
     return (
-        f'<text x="{anchor[0]:g}" y="{anchor[1]:g}" text-anchor="{align}" font-size="{SMALL_SIZE}" '
+        f'<text x="{anchor[0]:g}" y="{anchor[1]:g}" text-anchor="middle" font-size="{SMALL_SIZE}" '
         f'fill="currentColor">{title}{between}{html.escape(plain)}</text>'
     )
 
 
-def _draw_arrow(arrow: Arrow) -> str:
-    (from_x, from_y), (x, y) = arrow.points[-2:]
+def _draw_arrow(points: tuple[Point, ...]) -> str:
+    (from_x, from_y), (x, y) = points[-2:]
     across, down = (x > from_x) - (x < from_x), (y > from_y) - (y < from_y)  # The direction at its end.
-    length, half = (11, 6) if arrow.kind == "residual" else (8, 4.5)
+    length, half = 8, 4.5
     neck = (x - across * length, y - down * length)
-    line = "L".join(f"{a:g} {b:g}" for a, b in (*arrow.points[:-1], neck))
+    line = "L".join(f"{a:g} {b:g}" for a, b in (*points[:-1], neck))
     wings = [(neck[0] + sign * half * down, neck[1] + sign * half * across) for sign in (-1, 1)]
     head = " ".join(f"{a:g},{b:g}" for a, b in ((x, y), *wings))
     return (
-        f'<path d="M{line}" stroke="currentColor" {_STROKES[arrow.kind]}/>'
+        f'<path d="M{line}" stroke="currentColor" stroke-width="1.4"/>'
         f'<polygon points="{head}" fill="currentColor"/>'
     )

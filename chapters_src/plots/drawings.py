@@ -2,7 +2,7 @@
 
 Text in them stays text. Every color is a variable whose fallback is right for a light page,
 `var(--drawing-ink, #222832)`, so that a file also shows by itself; the site's dark colors are in
-`book/_static/diagrams.css`. CONTRIBUTING.md, "Drawings", says how one is made.
+`book/_static/diagrams.css`. STYLE.md, "Drawings", says how one is made.
 """
 
 import html

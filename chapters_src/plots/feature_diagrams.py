@@ -61,7 +61,7 @@ def body_and_head(
     body = _wide(sheet, embedding, columns, "attention", layers)
     states = _columns(sheet, "data", body.bottom + _GAP, [(("", str(d_model)),)] * len(tokens))
     for x in columns:
-        sheet.arrow("flow", (x, body.bottom), (x, states[0].top))
+        sheet.arrow((x, body.bottom), (x, states[0].top))
     pooling = ("Pooling: mean of the hidden states", "padding left out")
     pooled = _wide(sheet, states[0], columns, "norm", pooling)
     middle = [_WIDTH / 2]
@@ -85,5 +85,5 @@ def _wide(sheet: Diagram, above: Box, columns: Sequence[float], kind: str, line:
     """Put a full-width box below a row, with an arrow to it in each column."""
     box = sheet.box(kind, (_MARGIN, _WIDTH - _MARGIN), above.bottom + _GAP, line)
     for x in columns:
-        sheet.arrow("flow", (x, above.bottom), (x, box.top))
+        sheet.arrow((x, above.bottom), (x, box.top))
     return box

@@ -125,7 +125,7 @@ def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
         layer = sheet.box("feed_forward", span, trunk.bottom + _ARROW, *lines)
         out = sheet.box("data", span, layer.bottom + _ARROW, ("", head.task), ("", head.gives))
         x = layer.middle[0]
-        sheet.arrow("flow", (x, trunk.bottom), (x, layer.top))
+        sheet.arrow((x, trunk.bottom), (x, layer.top))
         _down(sheet, layer, out)
     return sheet
 
@@ -170,10 +170,10 @@ def ecosystem(libraries: "pd.DataFrame") -> Diagram:
             if other not in boxes or libraries.loc[other, "level"] != facts["level"] + 1:
                 raise ValueError(f"{name} gives to {other!r}, which is not one level below it")
             x = min(boxes[name], boxes[other], key=lambda box: box.width).middle[0]
-            sheet.arrow("flow", (x, boxes[name].bottom), (x, boxes[other].top))
+            sheet.arrow((x, boxes[name].bottom), (x, boxes[other].top))
     return sheet
 
 
 def _down(sheet: Diagram, above: Box, below: Box) -> None:
     x = above.middle[0]
-    sheet.arrow("flow", (x, above.bottom), (x, below.top))
+    sheet.arrow((x, above.bottom), (x, below.top))

@@ -24,67 +24,86 @@ _NOT_EXPORTED = {"query_key_norm": False, "sliding_layers": ((),), "norm_output"
 _LIBRARY_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 
 
+# Our setting -> the library's.
+_BERT = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "feed_forward_width": "intermediate_size",
+    "max_length": "max_position_embeddings",
+    "num_token_types": "type_vocab_size",
+    "norm_epsilon": "layer_norm_eps",
+    "activation": "hidden_act",
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+}
+_DISTILBERT = {
+    "vocab_size": "vocab_size",
+    "d_model": "dim",
+    "num_layers": "n_layers",
+    "num_heads": "n_heads",
+    "feed_forward_width": "hidden_dim",
+    "max_length": "max_position_embeddings",
+    "activation": "activation",
+    "dropout": "dropout",
+    "attention_dropout": "attention_dropout",
+}
+_GPT2 = {
+    "vocab_size": "vocab_size",
+    "d_model": "n_embd",
+    "num_layers": "n_layer",
+    "num_heads": "n_head",
+    "feed_forward_width": "n_inner",
+    "max_length": "n_positions",
+    "norm_epsilon": "layer_norm_epsilon",
+    "activation": "activation_function",
+    "tie_weights": "tie_word_embeddings",
+    "dropout": "resid_pdrop",
+    "attention_dropout": "attn_pdrop",
+}
+_LLAMA = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "num_key_value_heads": "num_key_value_heads",
+    "feed_forward_width": "intermediate_size",
+    "max_length": "max_position_embeddings",
+    "norm_epsilon": "rms_norm_eps",
+    "activation": "hidden_act",
+    "bias": "attention_bias",
+    "tie_weights": "tie_word_embeddings",
+    "attention_dropout": "attention_dropout",
+}
+
+
+def _ours(config: PretrainedConfig, names: Mapping[str, str], **others: Any) -> Config:
+    """Return our configuration: the settings that only have another name, and the others."""
+    found = {ours: getattr(config, theirs) for ours, theirs in names.items()}
+    return Config(**found | {"activation": _activation(config, names["activation"])} | others)
+
+
+def _theirs(config: Config, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings that only have another name in the library."""
+    found = {theirs: getattr(config, ours) for ours, theirs in names.items()}
+    return found | {names["activation"]: _LIBRARY_ACTIVATIONS[config.activation]}
+
+
 def _bert(config: PretrainedConfig) -> Encoder:
     _only(config, is_decoder=False, add_cross_attention=False, position_embedding_type="absolute")
-    return Encoder(
-        Config(
-            vocab_size=config.vocab_size,
-            d_model=config.hidden_size,
-            num_layers=config.num_hidden_layers,
-            num_heads=config.num_attention_heads,
-            feed_forward_width=config.intermediate_size,
-            max_length=config.max_position_embeddings,
-            positions="learned",
-            num_token_types=config.type_vocab_size,
-            embedding_norm=True,
-            norm_first=False,
-            norm_epsilon=config.layer_norm_eps,
-            activation=_activation(config, "hidden_act"),
-            dropout=config.hidden_dropout_prob,
-            attention_dropout=config.attention_probs_dropout_prob,
-        )
-    )
+    return Encoder(_ours(config, _BERT, positions="learned", embedding_norm=True, norm_first=False))
 
 
 def _distilbert(config: PretrainedConfig) -> Encoder:
-    return Encoder(
-        Config(
-            vocab_size=config.vocab_size,
-            d_model=config.dim,
-            num_layers=config.n_layers,
-            num_heads=config.n_heads,
-            feed_forward_width=config.hidden_dim,
-            max_length=config.max_position_embeddings,
-            positions="learned",
-            embedding_norm=True,
-            norm_first=False,
-            norm_epsilon=1e-12,  # The library has no setting for it.
-            activation=_activation(config, "activation"),
-            dropout=config.dropout,
-            attention_dropout=config.attention_dropout,
-        )
-    )
+    others = {"positions": "learned", "embedding_norm": True, "norm_first": False}
+    return Encoder(_ours(config, _DISTILBERT, norm_epsilon=1e-12, **others))  # The library's, without a name.
 
 
 def _gpt2(config: PretrainedConfig) -> LanguageModel:
     _only(config, add_cross_attention=False, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False)
-    return LanguageModel(
-        Config(
-            vocab_size=config.vocab_size,
-            d_model=config.n_embd,
-            num_layers=config.n_layer,
-            num_heads=config.n_head,
-            feed_forward_width=config.n_inner or 4 * config.n_embd,
-            max_length=config.n_positions,
-            positions="learned",
-            norm_first=True,
-            norm_epsilon=config.layer_norm_epsilon,
-            activation=_activation(config, "activation_function"),
-            tie_weights=config.tie_word_embeddings,
-            dropout=config.resid_pdrop,
-            attention_dropout=config.attn_pdrop,
-        )
-    )
+    width = config.n_inner or 4 * config.n_embd
+    return LanguageModel(_ours(config, _GPT2, feed_forward_width=width, positions="learned", norm_first=True))
 
 
 def _llama(config: PretrainedConfig) -> LanguageModel:
@@ -128,24 +147,14 @@ def _like_llama(
     """Return a model with what Llama and its relatives have in common, and the settings given."""
     usual = config.head_dim * config.num_attention_heads == config.hidden_size
     return LanguageModel(
-        Config(
-            vocab_size=config.vocab_size,
-            d_model=config.hidden_size,
-            num_layers=config.num_hidden_layers,
-            num_heads=config.num_attention_heads,
-            num_key_value_heads=config.num_key_value_heads,
+        _ours(
+            config,
+            _LLAMA | {"activation": activation},
             head_width=None if usual else config.head_dim,
-            feed_forward_width=config.intermediate_size,
-            max_length=config.max_position_embeddings,
             positions="rotary",
             norm="rms",
             norm_first=True,
-            norm_epsilon=config.rms_norm_eps,
-            activation=_activation(config, activation),
             gated=True,
-            bias=config.attention_bias,
-            tie_weights=config.tie_word_embeddings,
-            attention_dropout=config.attention_dropout,
             **settings,
         )
     )
@@ -188,22 +197,26 @@ def _marian(config: PretrainedConfig) -> EncoderDecoder:
 def _bart_stack(config: PretrainedConfig, side: str, vocab_size: int) -> Config:
     _only(config, is_encoder_decoder=True)
     is_bart = config.model_type == "bart"
-    return Config(
+    names = {
+        "d_model": "d_model",
+        "num_layers": f"{side}_layers",
+        "num_heads": f"{side}_attention_heads",
+        "feed_forward_width": f"{side}_ffn_dim",
+        "max_length": "max_position_embeddings",
+        "scale_embedding": "scale_embedding",
+        "activation": "activation_function",
+        "tie_weights": "tie_word_embeddings",
+        "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+    }
+    return _ours(
+        config,
+        names,
         vocab_size=vocab_size,
-        d_model=config.d_model,
-        num_layers=getattr(config, f"{side}_layers"),
-        num_heads=getattr(config, f"{side}_attention_heads"),
-        feed_forward_width=getattr(config, f"{side}_ffn_dim"),
-        max_length=config.max_position_embeddings,
         cross_attention=side == "decoder",
         positions="learned" if is_bart else "sinusoidal_concatenated",
-        scale_embedding=config.scale_embedding,
         embedding_norm=is_bart,
         norm_first=False,
-        activation=_activation(config, "activation_function"),
-        tie_weights=config.tie_word_embeddings,
-        dropout=config.dropout,
-        attention_dropout=config.attention_dropout,
     )
 
 
@@ -220,13 +233,7 @@ BUILDERS: dict[str, Callable[[PretrainedConfig], nn.Module]] = {
 
 
 def library_config(model: Encoder | LanguageModel) -> PretrainedConfig:
-    """Return the configuration of the equivalent model of the library.
-
-    Args:
-        model: an encoder like BERT, or a language model like GPT-2 or Llama.
-
-    Returns:
-        A `BertConfig`, `GPT2Config` or `LlamaConfig`.
+    """Return the configuration of the equivalent model of the library: of BERT, GPT-2 or Llama.
 
     Raises:
         TypeError: it is another kind of model.
@@ -246,21 +253,8 @@ def _to_bert(config: Config) -> BertConfig:
         gated=False, bias=True, scale_embedding=(None, False), num_key_value_heads=(None, config.num_heads),
         head_width=(None, config.d_model // config.num_heads), **_NOT_EXPORTED,
     )  # fmt: skip
-    return BertConfig(
-        vocab_size=config.vocab_size,
-        hidden_size=config.d_model,
-        num_hidden_layers=config.num_layers,
-        num_attention_heads=config.num_heads,
-        intermediate_size=config.feed_forward_width,
-        max_position_embeddings=config.max_length,
-        type_vocab_size=max(
-            config.num_token_types, 1
-        ),  # BERT always has token types: one, of zeros, is like none.
-        layer_norm_eps=config.norm_epsilon,
-        hidden_act=_LIBRARY_ACTIVATIONS[config.activation],
-        hidden_dropout_prob=config.dropout,
-        attention_probs_dropout_prob=config.attention_dropout,
-    )
+    # BERT always has token types: one, of zeros, is like none.
+    return BertConfig(**_theirs(config, _BERT) | {"type_vocab_size": max(config.num_token_types, 1)})
 
 
 def _to_gpt2(config: Config) -> GPT2Config:
@@ -270,20 +264,7 @@ def _to_gpt2(config: Config) -> GPT2Config:
         num_token_types=0, head_width=(None, config.d_model // config.num_heads), **_NOT_EXPORTED,
     )  # fmt: skip
     return GPT2Config(
-        vocab_size=config.vocab_size,
-        n_embd=config.d_model,
-        n_layer=config.num_layers,
-        n_head=config.num_heads,
-        n_inner=config.feed_forward_width,
-        n_positions=config.max_length,
-        layer_norm_epsilon=config.norm_epsilon,
-        activation_function=_LIBRARY_ACTIVATIONS[config.activation],
-        tie_word_embeddings=config.tie_weights,
-        resid_pdrop=config.dropout,
-        embd_pdrop=config.dropout,
-        attn_pdrop=config.attention_dropout,
-        bos_token_id=None,
-        eos_token_id=None,
+        **_theirs(config, _GPT2), embd_pdrop=config.dropout, bos_token_id=None, eos_token_id=None
     )
 
 
@@ -293,21 +274,10 @@ def _to_llama(config: Config) -> LlamaConfig:
         scale_embedding=(None, False), num_token_types=0, dropout=0.0, **_NOT_EXPORTED,
     )  # fmt: skip
     return LlamaConfig(
-        vocab_size=config.vocab_size,
-        hidden_size=config.d_model,
-        num_hidden_layers=config.num_layers,
-        num_attention_heads=config.num_heads,
-        num_key_value_heads=config.num_key_value_heads,
+        **_theirs(config, _LLAMA),
         head_dim=config.head_dim,
-        intermediate_size=config.feed_forward_width,
-        max_position_embeddings=config.max_length,
         rope_parameters={"rope_type": "default", "rope_theta": config.rotary_base},
-        rms_norm_eps=config.norm_epsilon,
-        hidden_act=_LIBRARY_ACTIVATIONS[config.activation],
-        attention_bias=config.bias,
         mlp_bias=config.bias,
-        tie_word_embeddings=config.tie_weights,
-        attention_dropout=config.attention_dropout,
         bos_token_id=None,
         eos_token_id=None,
     )

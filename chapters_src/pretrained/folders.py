@@ -1,10 +1,8 @@
 """Checkpoint folders: a configuration, and weights in one or several safetensors files."""
 
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from safetensors.torch import load_file, load_model, save_model
 from torch import Tensor, nn
 from transformers import AutoConfig
 
+from chapters_src.files import atomic_write
 from chapters_src.pretrained.configurations import BUILDERS
 from chapters_src.pretrained.conversion import from_library, to_library
 from chapters_src.transformer import Config, Decoder, Encoder, EncoderDecoder, LanguageModel
@@ -45,17 +44,13 @@ def load(folder: str | Path) -> nn.Module:
             f"{folder / 'config.json'} has model_type={settings.get('model_type')!r}, which is not one of "
             f"{', '.join(BUILDERS)}"
         )
-    return from_library(AutoConfig.from_pretrained(folder), _read_tensors(folder))
+    return from_library(AutoConfig.from_pretrained(folder), _weights_of_library(folder))
 
 
 def save(model: Encoder | Decoder | LanguageModel | EncoderDecoder, folder: str | Path) -> None:
     """Save the configuration and the weights of one of our models. Tied weights are written once.
 
     Writing is atomic. The data type is kept: `save(model.half(), folder)` writes 16 bits per number.
-
-    Args:
-        model: one of ours.
-        folder: must not exist yet.
 
     Raises:
         TypeError: it is not one of our models.
@@ -75,11 +70,9 @@ def save(model: Encoder | Decoder | LanguageModel | EncoderDecoder, folder: str 
     else:
         raise TypeError(f"{type(model).__name__} is not one of {', '.join(_OWN_KINDS)} and EncoderDecoder")
 
-    def write(place: Path) -> None:
+    with new_folder(folder) as place:
         (place / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         save_model(model, str(place / WEIGHTS))
-
-    write_atomically(Path(folder), write)
 
 
 def export(model: Encoder | LanguageModel, folder: str | Path, **token_ids: int | None) -> None:
@@ -102,29 +95,22 @@ def export(model: Encoder | LanguageModel, folder: str | Path, **token_ids: int 
         OSError: the folder cannot be written.
     """
     theirs = to_library(model, **token_ids)
-    write_atomically(Path(folder), theirs.save_pretrained)
+    with new_folder(folder) as place:
+        theirs.save_pretrained(place)
 
 
-def write_atomically(folder: Path, write: Callable[[Path], object]) -> None:
-    """Write into a temporary folder, then rename it.
-
-    Args:
-        folder: must not exist yet.
-        write: writes into the folder that it is called with.
+@contextmanager
+def new_folder(folder: str | Path) -> Iterator[Path]:
+    """Write a folder atomically, and none that is there already; yield an empty one to write into.
 
     Raises:
         FileExistsError: the folder exists.
     """
-    if folder.exists():
+    if Path(folder).exists():
         raise FileExistsError(f"{folder} exists already: choose another folder, or remove it")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        partial.chmod(0o755)  # mkdtemp lets only the owner read it.
-        write(partial)
-        os.replace(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with atomic_write(folder) as place:
+        place.mkdir()
+        yield place
 
 
 def _load_own(folder: Path, settings: dict) -> nn.Module:
@@ -173,7 +159,7 @@ def read_json(path: Path) -> dict:
     return content
 
 
-def _read_tensors(folder: Path) -> dict[str, Tensor]:
+def _weights_of_library(folder: Path) -> dict[str, Tensor]:
     files = [WEIGHTS]
     index = folder / f"{WEIGHTS}.index.json"
     if not (folder / files[0]).is_file() and index.is_file():
@@ -185,11 +171,23 @@ def _read_tensors(folder: Path) -> dict[str, Tensor]:
                 f"{folder} has no {file}. For weights in another format: load them with the library, and "
                 "pass the model's config and state_dict() to `from_library`"
             )
-        try:
-            tensors |= load_file(folder / file)
-        except SafetensorError as error:
-            raise ValueError(f"{folder / file} is damaged ({error}): download the file again") from error
+        tensors |= read_tensors(folder / file)
     return tensors
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a file of weights.
+
+    Raises:
+        FileNotFoundError: the file does not exist.
+        ValueError: it is damaged.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path.parent} has no {path.name}: is it a complete checkpoint folder?")
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged ({error}): download the file again") from error
 
 
 def _files_of(index: Path) -> list[str]:

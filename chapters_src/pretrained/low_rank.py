@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import cast
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from chapters_src.attention import MultiHeadAttention
-from chapters_src.pretrained.folders import read_json, write_atomically
+from chapters_src.pretrained.folders import new_folder, read_json, read_tensors
 from chapters_src.pretrained.names import NAMES, PREFIXES
 from chapters_src.transformer import LanguageModel, TransformerLayer
 
@@ -79,14 +78,7 @@ def add_low_rank(
 
 
 def merge_low_rank(model: LanguageModel) -> LanguageModel:
-    """Add the updates to the frozen matrices, in place, and remove them: the same outputs in less time.
-
-    Args:
-        model: with or without updates.
-
-    Returns:
-        The same model.
-    """
+    """Add the updates to the frozen matrices, in place, and remove them: the same outputs in less time."""
     for _, attention in _attentions(model):
         for name in _TARGETS:
             module = getattr(attention, name)
@@ -156,11 +148,9 @@ def save_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str, 
         "target_modules": sorted(modules),
     }
 
-    def write(place: Path) -> None:
+    with new_folder(folder) as place:
         (place / _CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         save_file(tensors, place / _WEIGHTS)
-
-    write_atomically(Path(folder), write)
 
 
 def load_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str) -> LanguageModel:
@@ -181,12 +171,7 @@ def load_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str) 
     """
     folder = Path(folder)
     settings = read_json(folder / _CONFIG)
-    if not (folder / _WEIGHTS).is_file():
-        raise FileNotFoundError(f"{folder} has no {_WEIGHTS}: is it a complete folder of an adapter?")
-    try:
-        tensors = load_file(folder / _WEIGHTS)
-    except SafetensorError as error:
-        raise ValueError(f"{folder / _WEIGHTS} is damaged ({error}): get the file again") from error
+    tensors = read_tensors(folder / _WEIGHTS)
     if settings.get("peft_type") != "LORA" or settings.get("use_rslora") or settings.get("use_dora"):
         raise ValueError(
             f"{folder / _CONFIG} is not of plain low-rank updates: {settings.get('peft_type')!r}"

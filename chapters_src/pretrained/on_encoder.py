@@ -13,12 +13,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from chapters_src.pretrained.folders import WEIGHTS, read_json, write_atomically
+from chapters_src.pretrained.folders import WEIGHTS, new_folder, read_json, read_tensors
 from chapters_src.transformer import Config, Encoder, EncoderDecoder
 
 _ARCHITECTURE = "EncoderDecoder on an encoder"
@@ -107,11 +106,9 @@ def save_on_encoder(model: EncoderDecoder, encoder: Encoder, folder: str | Path)
         "decoder": asdict(model.decoder.config),
     }
 
-    def write(place: Path) -> None:
+    with new_folder(folder) as place:
         (place / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         save_file(trained, place / WEIGHTS)
-
-    write_atomically(Path(folder), write)
 
 
 def load_on_encoder(folder: str | Path, encoder: Encoder) -> EncoderDecoder:
@@ -141,15 +138,13 @@ def load_on_encoder(folder: str | Path, encoder: Encoder) -> EncoderDecoder:
             f"{folder} was trained with another encoder: use the one that its card names; with embedded "
             'resources that is load(resources.checkpoint("encoder"))'
         )
-    if not (folder / WEIGHTS).is_file():
-        raise FileNotFoundError(f"{folder} has no {WEIGHTS}: is it a complete checkpoint folder?")
+    trained = read_tensors(folder / WEIGHTS)
     model = on_encoder(
         encoder, Config(**settings["decoder"]), rank=settings["rank"], num_layers=settings["num_layers"]
     )
     try:
-        trained = load_file(folder / WEIGHTS)
         found = model.load_state_dict(trained, strict=False)
-    except (SafetensorError, RuntimeError) as error:
+    except RuntimeError as error:
         raise ValueError(f"{folder / WEIGHTS} is damaged ({error}): download the file again") from error
     wanted = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     if found.unexpected_keys or wanted != trained.keys():

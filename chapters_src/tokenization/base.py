@@ -102,16 +102,7 @@ class Tokenizer(ABC):
     def encode(self, text: str, allow_special_tokens: bool = False) -> list[int]:
         """Turn a text into ids.
 
-        Args:
-            text: As for `tokenize`.
-            allow_special_tokens: As for `tokenize`.
-
-        Returns:
-            The id of each piece.
-
-        Raises:
-            TypeError: `text` is not a `str`.
-            ValueError: `text` holds a lone surrogate.
+        Args, and what is raised: as for `tokenize`.
         """
         return [self.vocabulary[piece] for piece in self.tokenize(text, allow_special_tokens)]
 
@@ -131,22 +122,12 @@ class Tokenizer(ABC):
         return self._text([self._token_of_id[token_id] for token_id in check_ids(ids, len(self))])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tokenizer to one JSON file, atomically.
-
-        Args:
-            path: The file; its folder has to exist.
-        """
+        """Write the tokenizer to one JSON file, atomically; its folder has to exist."""
         write_json(path, {"tokenizer": type(self).__name__, **self._state()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a tokenizer that `save` wrote.
-
-        Args:
-            path: The file.
-
-        Returns:
-            A tokenizer that returns the same ids as the saved one.
 
         Raises:
             FileNotFoundError: The file does not exist.

@@ -39,9 +39,6 @@ def byte_alphabet() -> dict[int, str]:
     A byte whose Latin-1 character is visible keeps it (65 is "A"). The 68 others - control characters, the
     space, the no-break space, the soft hyphen - get the characters from U+0100 on, in order: the space,
     byte 32, becomes "Ġ", the newline, byte 10, "Ċ".
-
-    Returns:
-        Byte to character; no two bytes share one.
     """
     substitutes = (chr(number) for number in count(256))
     return {
@@ -116,12 +113,9 @@ def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> li
     positions are sorted too.
 
     Args:
-        symbols: The word in single symbols.
-        ranks: Each learned pair with its rank. A pair has to come after the merges that make its two pieces,
+        symbols: the word in single symbols.
+        ranks: each learned pair with its rank. A pair has to come after the merges that make its two pieces,
             and no two pairs may make the same piece.
-
-    Returns:
-        The pieces.
     """
     pieces = list(symbols)
     end = len(pieces)
@@ -156,16 +150,10 @@ def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> li
 
 
 def pieces_of_merges(merges: Iterable[tuple[str, str]]) -> set[str]:
-    """List every piece that text can be split into: the single bytes, and what the merges make.
-
-    Args:
-        merges: Pairs of pieces, in the order learned.
-
-    Returns:
-        The pieces.
+    """List every piece that text can be split into: the single bytes, and what the merges make, in order.
 
     Raises:
-        ValueError: A merge needs a piece that no earlier merge has made, or makes an existing piece.
+        ValueError: a merge needs a piece that no earlier merge has made, or makes an existing piece.
     """
     pieces = set(BYTE_OF)
     for number, (left, right) in enumerate(merges):
@@ -222,14 +210,11 @@ class BytePairTokenizer(SubwordTokenizer):
     ) -> Self:
         """Learn merges from a corpus.
 
-        Args:
-            texts: The corpus.
-            vocab_size: Total number of tokens: special tokens, 256 bytes, and one for each merge.
-            special_tokens: Get the first ids, in this order.
-            min_frequency: Rarer pairs are not merged.
+        Args: as for `UnitTokenizer.train`; pairs rarer than `min_frequency` are not merged.
 
         Returns:
-            The tokenizer. It is smaller than `vocab_size` if the corpus has no more pairs.
+            The tokenizer: special tokens, 256 bytes, and one token for each merge. It is smaller than
+            `vocab_size` if the corpus has no more pairs.
 
         Raises:
             ValueError: The corpus is empty, a special token is repeated or is a single byte, or `vocab_size`

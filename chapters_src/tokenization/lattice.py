@@ -21,9 +21,6 @@ Lattice = list[list[Arrow]]  # for each position in the word, the arrows that en
 def build_trie(pieces: Iterable[str]) -> Trie:
     """Store pieces in a trie, so that one walk finds all pieces at a position of a text.
 
-    Args:
-        pieces: The vocabulary.
-
     Returns:
         Nested dictionaries: `{"a": {"": "a", "b": {"": "ab"}}}` holds "a" and "ab".
     """
@@ -60,11 +57,11 @@ def best_segmentation(
     segmentation with the longer last piece.
 
     Args:
-        word: The word.
-        trie: The vocabulary.
-        scores: Log-probability of each piece.
-        unknown_score: Log-probability of any character that is not a piece.
-        without: A piece to exclude.
+        word: what is segmented.
+        trie: the vocabulary.
+        scores: log-probability of each piece.
+        unknown_score: log-probability of any character that is not a piece.
+        without: a piece to exclude.
 
     Returns:
         The pieces, which concatenate to the word; an empty list if there is no segmentation.
@@ -88,15 +85,7 @@ def best_segmentation(
 
 
 def build_lattice(word: str, trie: Trie) -> Lattice:
-    """Find all occurrences of pieces in a word.
-
-    Args:
-        word: A word of n characters.
-        trie: The vocabulary.
-
-    Returns:
-        n + 1 lists: the arrows that end at each position.
-    """
+    """Find all occurrences of pieces in a word, as arrows, by the position where they end."""
     lattice: Lattice = [[] for _ in range(len(word) + 1)]
     for start in range(len(word)):
         for piece in pieces_at(word, start, trie):
@@ -107,9 +96,7 @@ def build_lattice(word: str, trie: Trie) -> Lattice:
 def forward(lattice: Lattice, scores: Mapping[str, float]) -> tuple[float, list[list[float]]]:
     """Add up the probabilities of all segmentations, from left to right (the forward pass).
 
-    Args:
-        lattice: The lattice of a word; every position is reachable.
-        scores: Log-probability of each piece.
+    Every position of the lattice has to be reachable.
 
     Returns:
         The log-probability of the word, summed over all its segmentations; and for each position, the share
@@ -132,10 +119,6 @@ def expected_counts(lattice: Lattice, scores: Mapping[str, float]) -> tuple[floa
     After the forward pass, probability 1 flows back from the end of the word. Each position splits what it
     gets among its arrows, by their shares; the flow along an arrow is the probability that its piece is used
     there.
-
-    Args:
-        lattice: The lattice of a word; every position is reachable.
-        scores: Log-probability of each piece.
 
     Returns:
         The log-probability of the word, and the expected count of each piece that fits in it.

@@ -39,15 +39,7 @@ class PairCounts:
                 self._words_with[pair].add(number)
 
     def merge(self, pair: Pair, merged: int) -> set[Pair]:
-        """Replace a pair by one symbol in all words, and update the counts.
-
-        Args:
-            pair: The two neighbors to merge.
-            merged: Id of the new symbol.
-
-        Returns:
-            The pairs whose count has changed.
-        """
+        """Replace a pair by one symbol in all words, and return the pairs whose count has changed."""
         changes: defaultdict[Pair, int] = defaultdict(int)
         for number in self._words_with.pop(pair, ()):
             length = len(self._words[number])

@@ -7,11 +7,12 @@ special tokens are distinct, ids exist.
 import json
 import operator
 import os
-import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from chapters_src.files import write_text
 
 
 def check_text(text: str) -> None:
@@ -21,12 +22,9 @@ def check_text(text: str) -> None:
     form. They come from broken JSON or file names, and would otherwise surface much later, as an encoding
     error far from its cause.
 
-    Args:
-        text: The text to read.
-
     Raises:
-        TypeError: `text` is not a `str`.
-        ValueError: `text` holds a lone surrogate. The message names it, its position and a way to repair it.
+        TypeError: it is not a `str`.
+        ValueError: it holds a lone surrogate. The message names it, its position and a way to repair it.
     """
     if not isinstance(text, str):
         hint = ": decode it first, text.decode('utf-8')" if isinstance(text, bytes) else ""
@@ -43,17 +41,11 @@ def check_text(text: str) -> None:
 
 
 def check_special_tokens(special_tokens: Sequence[str]) -> tuple[str, ...]:
-    """Check that special tokens are distinct, non-empty strings.
-
-    Args:
-        special_tokens: For example `("<pad>", "<|endoftext|>")`.
-
-    Returns:
-        The tokens as a tuple, in the same order.
+    """Return special tokens as a tuple, after checking that they are distinct, non-empty strings.
 
     Raises:
-        TypeError: `special_tokens` is a string, not a sequence of strings.
-        ValueError: A token is empty, repeated, or holds a lone surrogate.
+        TypeError: they are one string, not a sequence of strings.
+        ValueError: a token is empty, repeated, or holds a lone surrogate.
     """
     if isinstance(special_tokens, str):
         raise TypeError(f"special_tokens={special_tokens!r} is one string: write ({special_tokens!r},)")
@@ -68,29 +60,16 @@ def check_special_tokens(special_tokens: Sequence[str]) -> tuple[str, ...]:
 
 
 def with_unknown(special_tokens: Sequence[str], unknown_token: str) -> tuple[str, ...]:
-    """Put the unknown token in front of the special tokens, unless it is already among them.
-
-    Args:
-        special_tokens: The other special tokens, in the order of their ids.
-        unknown_token: Replaces a character or word that is not in the vocabulary.
-
-    Returns:
-        All special tokens, checked, in the order of their ids.
-    """
+    """Check special tokens, and put the unknown token in front of them unless it is among them."""
     special_tokens = check_special_tokens(special_tokens)
     return special_tokens if unknown_token in special_tokens else (unknown_token, *special_tokens)
 
 
 def check_alphabet(alphabet: Collection[str], vocab_size: int, special_tokens: Sequence[str]) -> None:
-    """Reject a vocabulary too small for special tokens and single characters, or one that mixes them up.
-
-    Args:
-        alphabet: Single characters (or bytes), required so that any word can be spelled.
-        vocab_size: Total number of tokens in the vocabulary.
-        special_tokens: Come first.
+    """Reject a vocabulary that cannot hold its special tokens and its alphabet, the characters or bytes.
 
     Raises:
-        ValueError: They do not fit, or a special token is one of the characters.
+        ValueError: `vocab_size` is too small, or a special token is one of the characters.
     """
     if both := sorted(set(special_tokens).intersection(alphabet)):
         raise ValueError(f"special tokens {both} are single characters of text: write them like <|name|>")
@@ -103,18 +82,15 @@ def check_alphabet(alphabet: Collection[str], vocab_size: int, special_tokens: S
 
 
 def count_words(texts: Iterable[str], words_of: Callable[[str], Iterable[str]]) -> Counter[str]:
-    """Count the words of a corpus, which is all that training needs.
+    """Count the distinct words of a corpus, which is all that training needs.
 
     Args:
-        texts: The corpus, one text after the other; may be a generator.
-        words_of: Splits one text into words.
-
-    Returns:
-        Each distinct word with its count.
+        texts: the corpus, one text after the other; may be a generator.
+        words_of: splits one text into words.
 
     Raises:
         TypeError: `texts` is a string (which would be read as a corpus of single characters).
-        ValueError: The corpus has no words, or a text holds a lone surrogate.
+        ValueError: the corpus has no words, or a text holds a lone surrogate.
     """
     if isinstance(texts, str):
         raise TypeError("texts is one string: pass a list of texts, such as [text]")
@@ -130,16 +106,7 @@ def count_words(texts: Iterable[str], words_of: Callable[[str], Iterable[str]]) 
 def most_frequent(
     counts: Mapping[str, int], vocab_size: int | None, special_tokens: Sequence[str], min_frequency: int
 ) -> dict[str, int]:
-    """Build a vocabulary: special tokens, then the most frequent tokens.
-
-    Args:
-        counts: Token to number of occurrences.
-        vocab_size: Total number of tokens; `None`: no limit.
-        special_tokens: Get the first ids.
-        min_frequency: Rarer tokens are left out.
-
-    Returns:
-        Token to id; ties are in alphabetical order.
+    """Return a vocabulary: special tokens, then the most frequent tokens, ties in alphabetical order.
 
     Raises:
         ValueError: `vocab_size` leaves no room beside the special tokens.
@@ -154,15 +121,7 @@ def most_frequent(
 
 
 def check_vocabulary(vocabulary: Mapping[str, int], special_tokens: Sequence[str]) -> None:
-    """Reject a vocabulary with gaps or repeats in its ids, or with a special token missing.
-
-    Args:
-        vocabulary: Token to id.
-        special_tokens: Tokens that must be in it.
-
-    Raises:
-        ValueError: The ids are not 0, 1, 2 ... each once, or a special token is missing.
-    """
+    """Reject a vocabulary with gaps or repeats in its ids, or with a special token missing."""
     if sorted(vocabulary.values()) != list(range(len(vocabulary))):
         raise ValueError(
             f"the ids of {len(vocabulary)} tokens have to be 0 to {len(vocabulary) - 1}, each once"
@@ -172,18 +131,15 @@ def check_vocabulary(vocabulary: Mapping[str, int], special_tokens: Sequence[str
 
 
 def check_ids(ids: Iterable[int], vocab_size: int) -> list[int]:
-    """Check that ids exist.
+    """Return ids as a list, after checking that they exist.
 
     Args:
-        ids: Integers of any kind: a list, a NumPy array, a one-dimensional tensor.
-        vocab_size: Number of tokens in the vocabulary; valid ids are below it.
-
-    Returns:
-        The ids as a list of `int`.
+        ids: integers of any kind: a list, a NumPy array, a one-dimensional tensor.
+        vocab_size: valid ids are below it.
 
     Raises:
-        TypeError: An id is not an integer.
-        ValueError: An id is out of range, or negative; the message names it and its position.
+        TypeError: an id is not an integer.
+        ValueError: an id is out of range, or negative; the message names it and its position.
     """
     checked = [operator.index(token_id) for token_id in ids]
     for position, token_id in enumerate(checked):
@@ -196,38 +152,18 @@ def check_ids(ids: Iterable[int], vocab_size: int) -> list[int]:
 
 
 def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-    """Write a JSON file atomically: readers see the old file or the new one, never half of one.
-
-    Args:
-        path: The file; its folder has to exist.
-        content: What to write.
-
-    Raises:
-        FileNotFoundError: The folder does not exist.
-    """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist: create it first")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        temporary.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write a JSON file atomically; its folder has to exist."""
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"the folder {Path(path).parent} does not exist: create it first")
+    write_text(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a file that `write_json` wrote.
 
-    Args:
-        path: The file.
-
-    Returns:
-        Its content.
-
     Raises:
-        FileNotFoundError: The file does not exist.
-        ValueError: The file is not one JSON object: it is damaged, or not a saved tokenizer.
+        FileNotFoundError: the file does not exist.
+        ValueError: it is not one JSON object: it is damaged, or not a saved tokenizer.
     """
     try:
         content = json.loads(Path(path).read_bytes())

@@ -71,12 +71,8 @@ class UnigramTokenizer(SubwordTokenizer):
     ) -> Self:
         """Learn pieces and their probabilities from a corpus.
 
-        Args:
-            texts: The corpus.
-            vocab_size: Total number of tokens, special ones included.
-            special_tokens: Get the first ids, in this order.
-            min_frequency: Rarer substrings do not become pieces, unless they are single characters.
-            unknown_token: Gets id 0 unless it is among the special tokens.
+        Args: as for `UnitTokenizer.train`; substrings rarer than `min_frequency` do not become pieces,
+        unless they are single characters.
 
         Returns:
             The tokenizer. It is smaller than `vocab_size` if the corpus does not have enough substrings.
@@ -102,13 +98,9 @@ class UnigramTokenizer(SubwordTokenizer):
         return WORD.findall(marked if marked.startswith(SPACE) else SPACE + marked) if text else []
 
     def segment(self, word: str) -> list[str]:
-        """Split one word into its most probable pieces; neighboring unknown characters stay together.
+        """Split a word, as `words` returns it, into its most probable pieces.
 
-        Args:
-            word: A word with its "▁", as returned by `words`.
-
-        Returns:
-            The parts of the word. Parts that are not pieces are unknown.
+        Parts that are no pieces are unknown; neighboring unknown characters stay together.
         """
         best = best_segmentation(word, self._trie, self._scores, self._unknown_score)
         parts: list[str] = []

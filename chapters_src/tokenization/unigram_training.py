@@ -65,12 +65,7 @@ def seed_pieces(
 def log_probabilities(counts: Mapping[str, float], least: float = 1e-100) -> dict[str, float]:
     """Turn counts into log-probabilities: log(count / sum of all counts). This is the M-step.
 
-    Args:
-        counts: How often each piece is used.
-        least: Smaller counts are raised to this; by default just enough to keep the logarithm finite.
-
-    Returns:
-        The log-probability of each piece.
+    Counts below `least` are raised to it; by default just enough to keep the logarithm finite.
     """
     raised = {piece: max(count, least) for piece, count in counts.items()}
     log_total = log(sum(raised.values()))
@@ -84,11 +79,7 @@ def build_lattices(words: Mapping[str, int], pieces: Iterable[str]) -> CountedLa
 
 
 def count_pieces(lattices: CountedLattices, scores: Mapping[str, float]) -> tuple[float, dict[str, float]]:
-    """Count how often each piece is used in the corpus, averaged over all segmentations. This is the E-step.
-
-    Args:
-        lattices: The words.
-        scores: Log-probability of each piece.
+    """Count how often each piece is used in the corpus, averaged over all segmentations: the E-step.
 
     Returns:
         The log-likelihood of the corpus under `scores`, in nats, and the expected count of each piece.
@@ -104,16 +95,9 @@ def count_pieces(lattices: CountedLattices, scores: Mapping[str, float]) -> tupl
 
 
 def losses(counts: Mapping[str, float], scores: Mapping[str, float]) -> dict[str, float]:
-    """Estimate for each piece how much log-likelihood the corpus would lose without it.
+    """Estimate for each piece of two characters or more how much log-likelihood goes with it, in nats.
 
     The best other segmentation of its characters replaces the piece wherever it was used.
-
-    Args:
-        counts: How often each piece is used.
-        scores: Log-probability of each piece.
-
-    Returns:
-        The loss of each piece of two characters or more, in nats.
     """
     trie = build_trie(scores)
     result = {}
@@ -125,16 +109,7 @@ def losses(counts: Mapping[str, float], scores: Mapping[str, float]) -> dict[str
 
 
 def prune(counts: Mapping[str, float], scores: Mapping[str, float], number: int) -> dict[str, float]:
-    """Keep all single characters, and the other pieces with the highest losses.
-
-    Args:
-        counts: How often each piece is used.
-        scores: Log-probability of each piece.
-        number: Total number of pieces to keep.
-
-    Returns:
-        The counts of the remaining pieces.
-    """
+    """Keep all single characters, and of the other pieces those with the highest losses, `number` in all."""
     loss = losses(counts, scores)
     by_loss = sorted(loss, key=lambda piece: (-loss[piece], piece))
     characters = [piece for piece in counts if len(piece) == 1]
@@ -147,10 +122,10 @@ def learn_pieces(
     """Learn a Unigram vocabulary from counted words.
 
     Args:
-        words: Each word with its number of occurrences.
-        number: Number of pieces, at least the number of distinct characters.
-        min_frequency: Rarer substrings do not become pieces, unless they are single characters.
-        excluded: Substrings that may not become pieces.
+        words: each word with its number of occurrences.
+        number: of pieces, at least that of distinct characters.
+        min_frequency: rarer substrings do not become pieces, unless they are single characters.
+        excluded: substrings that may not become pieces.
 
     Returns:
         The pieces with their log-probabilities, the most probable first. There are fewer than `number` if the

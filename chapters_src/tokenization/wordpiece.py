@@ -158,12 +158,7 @@ class WordPieceTokenizer(SubwordTokenizer):
         The score favors rare symbols: two that occur only once, next to each other, have the highest possible
         score. `min_frequency` excludes such accidents.
 
-        Args:
-            texts: The corpus.
-            vocab_size: Total number of tokens.
-            special_tokens: Get the first ids, in this order.
-            min_frequency: Rarer pairs are not merged.
-            unknown_token: Gets id 0 unless it is among the special tokens.
+        Args: as for `UnitTokenizer.train`; pairs rarer than `min_frequency` are not merged.
 
         Returns:
             The tokenizer. It is smaller than `vocab_size` if the corpus has no more pairs.
@@ -183,15 +178,7 @@ class WordPieceTokenizer(SubwordTokenizer):
     def encode(
         self, text: str, allow_special_tokens: bool = False, add_special_tokens: bool = False
     ) -> list[int]:
-        """Turn a text into ids.
-
-        Args:
-            text: As for `tokenize`.
-            allow_special_tokens: As for `tokenize`.
-            add_special_tokens: Whether to add `[CLS]` before and `[SEP]` after the ids, as BERT expects.
-
-        Returns:
-            The id of each piece.
+        """Turn a text into ids, as BERT expects with `add_special_tokens`: between `[CLS]` and `[SEP]`.
 
         Raises:
             TypeError: `text` is not a `str`.

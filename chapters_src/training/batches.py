@@ -1,87 +1,17 @@
-"""Sequences as batches: padding, labels for the next token, packing, and batches of similar length.
-
-The functions here also check the values of ids, because a model checks only shapes. A batch without padding
-has None as its attention mask, so that attention may use its fastest implementation.
+"""Sequences as batches: labels for the next token, packing, and batches of similar length.
 
 Shapes: B sequences in a batch, T positions in the longest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import IterableDataset, Sampler, get_worker_info
 
+from chapters_src.padding import Ids, checked_ids
+
 IGNORED = -100  # The label of a position without one: `ignore_index` of PyTorch's cross-entropy.
-
-Ids = Sequence[int] | np.ndarray | Tensor
-
-
-def pad(
-    sequences: Sequence[Ids],
-    *,
-    padding_id: int,
-    side: Literal["right", "left"] = "right",
-    vocab_size: int | None = None,
-) -> tuple[Tensor, Tensor | None]:
-    """Make one batch of sequences by padding the shorter ones.
-
-    Args:
-        sequences: B lists, arrays or tensors of ids.
-        padding_id: the id of padding.
-        side: where the padding goes; a decoder that continues prompts needs "left".
-        vocab_size: ids have to be below it; pass None to check only that they are not negative.
-
-    Returns:
-        The ids, int64, (B, T), and the attention mask, 1 for a token and 0 for padding, int64, (B, T); None
-        if all have the same length.
-
-    Raises:
-        TypeError: a sequence does not consist of whole numbers.
-        ValueError: no sequences, an empty one, an id out of range, or an unknown side.
-    """
-    if side not in ("right", "left"):
-        raise ValueError(f"side={side!r} is neither 'right' nor 'left'")
-    if len(sequences) == 0:
-        raise ValueError("there are no sequences to make a batch of")
-    rows = [_ids(sequence, f"row {row}", vocab_size) for row, sequence in enumerate(sequences)]
-    _ids([padding_id], "padding_id", vocab_size)
-    ids = pad_sequence(rows, batch_first=True, padding_value=padding_id, padding_side=side)
-    lengths = torch.tensor([len(row) for row in rows])
-    if (lengths == ids.size(1)).all():
-        return ids, None
-    mask = (torch.arange(ids.size(1)) < lengths[:, None]).long()  # (B, T)
-    return ids, mask if side == "right" else mask.flip(1)
-
-
-def shift_tokens_left(ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Return the inputs of a language model, and as labels the token that follows each position.
-
-    The row `a b c d` becomes the input `a b c` and the labels `b c d`.
-
-    Args:
-        ids: (B, T), T at least 2, padded on either side.
-        attention_mask: as `pad` returned it, (B, T) or None.
-
-    Returns:
-        The inputs, (B, T - 1); their attention mask, None if no padding is left; and the labels, (B, T - 1),
-        `IGNORED` where a token or its successor is padding.
-
-    Raises:
-        ValueError: the shapes do not match, or the rows have only one token.
-    """
-    _check_mask(ids, attention_mask)
-    if ids.size(1) < 2:
-        raise ValueError(f"ids {tuple(ids.shape)}: nothing follows the only token of a row")
-    inputs, labels = ids[:, :-1], ids[:, 1:]
-    if attention_mask is None:
-        return inputs, None, labels
-    mask = attention_mask[:, :-1]
-    labels = labels.masked_fill((mask & attention_mask[:, 1:]) == 0, IGNORED)
-    return inputs, None if mask.all() else mask, labels
 
 
 def shift_tokens_right(
@@ -109,7 +39,7 @@ def shift_tokens_right(
     if attention_mask is None:
         return inputs, target_ids
     if not attention_mask[:, 0].all():
-        raise ValueError(f"row {int(attention_mask[:, 0].argmin())} is padded on the left: use side='right'")
+        raise ValueError(f"row {int(attention_mask[:, 0].argmin())} is padded on the left, not on the right")
     return inputs, target_ids.masked_fill(attention_mask == 0, IGNORED)
 
 
@@ -130,24 +60,13 @@ class PackedDocuments(IterableDataset):
     at token n * length, so used documents are counted and not packed again.
     """
 
-    def __init__(
-        self,
-        documents: Iterable[Ids],
-        length: int,
-        end_id: int,
-        *,
-        vocab_size: int | None = None,
-        drop_last: bool = True,
-    ):
-        """Pack documents.
+    def __init__(self, documents: Iterable[Ids], length: int, end_id: int):
+        """Pack documents. What does not fill a last block is left out.
 
         Args:
             documents: their ids, in an iterable that can be read repeatedly in the same order.
             length: of a block, at least 1.
             end_id: follows each document.
-            vocab_size: ids have to be below it; pass None to check only that they are not negative.
-            drop_last: drop an incomplete block at the end; otherwise fill it with `end_id`, as another
-                document without labels.
 
         Raises:
             TypeError: `documents` is an iterator, which can be read only once.
@@ -160,9 +79,8 @@ class PackedDocuments(IterableDataset):
             )
         if length < 1:
             raise ValueError(f"length={length}: a block has at least one token")
-        _ids([end_id], "end_id", vocab_size)
+        checked_ids([end_id], "end_id", None)
         self.documents, self.length, self.end_id = documents, length, end_id
-        self.vocab_size, self.drop_last = vocab_size, drop_last
         self._first = self._blocks = 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -183,7 +101,7 @@ class PackedDocuments(IterableDataset):
 
         Raises:
             TypeError: a document does not consist of whole numbers.
-            ValueError: an id is out of range, there are fewer tokens than a block, or several workers would
+            ValueError: an id is negative, there are fewer tokens than a block, or several workers would
                 each read everything.
         """
         worker = get_worker_info()
@@ -208,11 +126,7 @@ class PackedDocuments(IterableDataset):
                     self._blocks += 1
                     yield _block(pieces)
                     pieces, missing = [], self.length
-        if pieces and not self.drop_last:
-            pieces.append((torch.full((missing,), self.end_id), torch.full((missing,), IGNORED)))
-            self._blocks += 1
-            yield _block(pieces)
-        elif self._blocks == 0:
+        if self._blocks == 0:
             raise ValueError(f"all documents together do not fill one block of {self.length} tokens")
 
     def _tokens_after(self, skipped: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -224,7 +138,7 @@ class PackedDocuments(IterableDataset):
                 continue
             ids = end
             if len(document) > 0:
-                ids = torch.cat([_ids(document, f"document {number}", self.vocab_size), end])
+                ids = torch.cat([checked_ids(document, f"document {number}", None), end])
             labels = torch.cat([ids[1:], torch.tensor([IGNORED])])
             yield ids[skipped:], labels[skipped:]
             skipped = 0
@@ -281,22 +195,6 @@ class TokenBudgetSampler(Sampler[list[int]]):
         batches = order.split(self.sizes)
         for batch in torch.randperm(len(batches)) if self.shuffle else range(len(batches)):
             yield batches[batch].tolist()
-
-
-def _ids(sequence: Ids, name: str, vocab_size: int | None) -> Tensor:
-    if len(sequence) == 0:
-        raise ValueError(f"{name} is empty: leave it out")
-    # A copy, because an array may be read-only, such as a memory-mapped file.
-    ids = sequence if isinstance(sequence, Tensor) else torch.tensor(sequence)
-    if ids.ndim != 1 or ids.dtype == torch.bool or ids.is_floating_point() or ids.is_complex():
-        raise TypeError(f"{name} {tuple(ids.shape)}, {ids.dtype}: a list of whole numbers is needed")
-    ids = ids.long()  # PyTorch cannot compare most unsigned types, such as those of tokens on a disk.
-    wrong = ids < 0 if vocab_size is None else (ids < 0) | (ids >= vocab_size)
-    if wrong.any():
-        place = int(wrong.nonzero()[0])
-        limit = "0 or more" if vocab_size is None else f"from 0 to {vocab_size - 1}"
-        raise ValueError(f"{name}, place {place}: the id {int(ids[place])} is not {limit}")
-    return ids
 
 
 def _check_mask(ids: Tensor, attention_mask: Tensor | None) -> None:

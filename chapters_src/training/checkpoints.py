@@ -50,14 +50,7 @@ class RunCheckpoints:
     code when it is read, with one exception: under FSDP with sharded checkpoints, the metadata that PyTorch
     writes are a pickle.
 
-    Args:
-        folder: of the run, or None.
-        accelerator: of the run; it has prepared the model.
-        model: as the accelerator returned it.
-        steps: which batches the run sees.
-        conditions: what has to be the same for the run to be resumed.
-        seed: of the run.
-        total_steps: its length.
+    The accelerator has prepared the model.
     """
 
     def __init__(
@@ -67,12 +60,10 @@ class RunCheckpoints:
         model: nn.Module,
         steps: Steps | Stream,
         conditions: Conditions,
-        seed: int,
-        total_steps: int,
     ) -> None:
         self.folder = None if folder is None else Path(folder)
         self.accelerator, self.model, self.steps = accelerator, model, steps
-        self.conditions, self.seed, self.total_steps = conditions, seed, total_steps
+        self.conditions = conditions
         self.rank, self.num_processes = accelerator.process_index, accelerator.num_processes
         self.data_file = f"data_{0 if steps.is_shared else self.rank}.pt"
         if self.folder is not None:
@@ -98,9 +89,6 @@ class RunCheckpoints:
     def save(self, history: History) -> None:
         """Write a checkpoint after the last step of the history. All processes call it.
 
-        Args:
-            history: up to now.
-
         Raises:
             FloatingPointError: a weight is not finite.
             CheckpointError: the checkpoint cannot be written.
@@ -123,7 +111,7 @@ class RunCheckpoints:
         if self.accelerator.is_main_process:
             run = {
                 "conditions": self.conditions,
-                "total_steps": self.total_steps,
+                "total_steps": self.steps.total_steps,
                 "processes": self.num_processes,
                 "history": asdict(history),
             }
@@ -154,7 +142,7 @@ class RunCheckpoints:
                 "Pass another checkpoint_folder, or delete this one."
             ) from error
         if not (path / f"random_states_{self.rank}.pkl").exists():  # There were fewer processes.
-            set_seed(self.seed + len(history.steps), device_specific=True)
+            set_seed(self.steps.seed + len(history.steps), device_specific=True)
         file = path / self.data_file
         state = torch.load(file, weights_only=True) if file.exists() else None
         self.steps.resume(len(history.steps), state)
@@ -167,20 +155,20 @@ class RunCheckpoints:
                 f"The checkpoint {path} is of a run with other settings, options or data: {found}. "
                 "Resume with the former values, or pass another checkpoint_folder."
             )
-        if num_steps > self.total_steps:
+        if num_steps > self.steps.total_steps:
             raise CheckpointError(
-                f"The checkpoint {path} has {num_steps} steps, and the run is now {self.total_steps} steps "
-                "long: make it at least as long, or pass another checkpoint_folder."
+                f"The checkpoint {path} has {num_steps} steps, and the run is now {self.steps.total_steps} "
+                "steps long: make it at least as long, or pass another checkpoint_folder."
             )
 
     def _report(self, path: Path, run: dict[str, int]) -> None:
         if not self.accelerator.is_main_process or os.environ.get("BOOK_BUILD") == "1":
             return
         changes = []
-        if run["total_steps"] != self.total_steps:
+        if run["total_steps"] != self.steps.total_steps:
             changes.append(
-                f"the run had {run['total_steps']} steps and now has {self.total_steps}; from here on the "
-                "learning rate follows the new schedule"
+                f"the run had {run['total_steps']} steps and now has {self.steps.total_steps}; from here on "
+                "the learning rate follows the new schedule"
             )
         if run["processes"] != self.num_processes:
             changes.append(
@@ -193,10 +181,8 @@ class RunCheckpoints:
 def exclusive(folder: Path | None) -> Iterator[None]:
     """Lock a folder for one run, and check that all processes see the same one. All processes call it.
 
-    The operating system releases the lock when the main process ends, however it ends.
-
-    Args:
-        folder: made if it does not exist; None: nothing happens.
+    The folder is made if it does not exist; without one nothing happens. The operating system releases the
+    lock when the main process ends, however it ends.
 
     Raises:
         CheckpointError: another run uses the folder, it cannot be made or locked, or some process sees
@@ -254,9 +240,6 @@ def save(folder: Path, step: int, write: Callable[[Path], object]) -> Path:
         step: number of the step after which it is written.
         write: writes files into a given folder. Each process calls it.
 
-    Returns:
-        The folder of the checkpoint.
-
     Raises:
         CheckpointError: it cannot be written. Earlier checkpoints are unchanged.
     """
@@ -305,13 +288,9 @@ def _seal(folder: Path) -> None:
 
 
 def newest(folder: Path) -> Path | None:
-    """Find the newest intact checkpoint, and warn of each newer one that is damaged.
+    """Return the newest intact checkpoint or None, and warn of each newer one that is damaged.
 
-    Args:
-        folder: of the run; made if it does not exist, so that a wrong place is noticed before the first step.
-
-    Returns:
-        Its folder, or None if there are no checkpoints.
+    The folder is made if it does not exist, so that a wrong place is noticed before the first step.
 
     Raises:
         CheckpointError: all checkpoints are damaged, or the folder cannot be made.

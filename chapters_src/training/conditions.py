@@ -36,11 +36,7 @@ Conditions = dict[str, Any]
 def model_options(model: nn.Module) -> Conditions:
     """Collect the options of a model that its weights do not show, such as the dropout of each layer.
 
-    Args:
-        model: any; it may be compiled.
-
-    Returns:
-        All public numbers that are attributes of its modules, and the fields of their dataclasses, by name.
+    These are all public numbers that are attributes of its modules, and the fields of their dataclasses.
     """
     found: Conditions = {}
     for path, module in unwrap(model).named_modules():
@@ -57,13 +53,9 @@ def model_options(model: nn.Module) -> Conditions:
 
 
 def optimizer_options(optimizers: Sequence[torch.optim.Optimizer]) -> Conditions:
-    """Collect the options of optimizers, such as the learning rate and the weight decay of each group.
+    """Collect the options of optimizers, and the number of parameters in each group.
 
-    Args:
-        optimizers: before the schedule has changed their learning rates.
-
-    Returns:
-        Each option by name, and the number of parameters in each group.
+    The schedule must not have changed their learning rates yet.
     """
     found: Conditions = {}
     for number, optimizer in enumerate(optimizers, start=1):
@@ -76,16 +68,7 @@ def optimizer_options(optimizers: Sequence[torch.optim.Optimizer]) -> Conditions
 
 
 def run_conditions(accelerator: Accelerator, settings: Settings, data: Mapping[str, object]) -> Conditions:
-    """Collect everything else: settings, engine and data.
-
-    Args:
-        accelerator: of the run.
-        settings: of the run.
-        data: the fingerprint of the data and their batches.
-
-    Returns:
-        Each condition by name.
-    """
+    """Collect everything else: settings, engine, and the fingerprint of the data and their batches."""
     sharding = None
     if accelerator.is_fsdp2:
         sharding = f"FSDP2, {accelerator.state.fsdp_plugin.state_dict_type.name}"
@@ -98,27 +81,12 @@ def run_conditions(accelerator: Accelerator, settings: Settings, data: Mapping[s
 
 
 def as_stored(conditions: Conditions) -> Conditions:
-    """Return conditions as they come back from a JSON file.
-
-    Args:
-        conditions: of this run.
-
-    Returns:
-        A copy in which tuples are lists.
-    """
+    """Return conditions as they come back from a JSON file, where tuples are lists."""
     return json.loads(json.dumps(conditions))
 
 
 def differences(then: Mapping[str, object], now: Mapping[str, object]) -> str:
-    """Describe how two runs differ.
-
-    Args:
-        then: conditions as stored, of the one.
-        now: the same, of the other.
-
-    Returns:
-        Names with both values, as a phrase; empty if there is no difference.
-    """
+    """Describe how the stored conditions of two runs differ; empty if they do not."""
     found = [
         f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
         for name in {**then, **now}
@@ -131,11 +99,8 @@ def differences(then: Mapping[str, object], now: Mapping[str, object]) -> str:
 def check_same_in_all_processes(conditions: Conditions) -> None:
     """Check that all processes are about to do the same training on the same data. All of them call it.
 
-    Args:
-        conditions: of this process, as stored.
-
     Raises:
-        ValueError: those of some process differ from the main one's.
+        ValueError: the stored conditions of some process differ from the main one's.
     """
     everyone = gather_object([conditions])
     for rank, other in enumerate(everyone[: PartialState().num_processes]):

@@ -44,14 +44,7 @@ class Recorder:
     def add(
         self, learning_rate: float, loss_sum: torch.Tensor, norm: torch.Tensor, num_items: torch.Tensor
     ) -> None:
-        """Keep the numbers of a step.
-
-        Args:
-            learning_rate: of the step.
-            loss_sum: over the items of this process.
-            norm: of the gradient of the mean loss.
-            num_items: of all processes.
-        """
+        """Keep the numbers of a step: the losses of this process, and the items of all."""
         self.pending.append((learning_rate, loss_sum, norm, num_items))
 
     def read(self) -> None:

@@ -49,12 +49,6 @@ def accelerator_for(settings: Settings) -> Iterator[Accelerator]:
     Accelerate keeps one global state per process. The run gets its own; the previous state is restored
     afterwards.
 
-    Args:
-        settings: their precision and accumulation have to agree with the launcher's.
-
-    Yields:
-        The accelerator.
-
     Raises:
         ValueError: the launcher requests something that is not supported, or contradicts the settings.
     """
@@ -80,34 +74,19 @@ def accelerator_for(settings: Settings) -> Iterator[Accelerator]:
             state._shared_state.update(content)
 
 
-def accumulation_steps(settings: Settings) -> int:
-    """Return how many batches each process accumulates in one step: the settings' value, or the launcher's.
-
-    Args:
-        settings: of the run.
-
-    Returns:
-        At least 1.
-    """
-    return settings.accumulation_steps or int(os.environ.get(_ACCUMULATION, "1"))
+def accumulation_steps(settings: Settings | None) -> int:
+    """Return how many batches each process accumulates in one step, by the settings or the launcher."""
+    own = settings.accumulation_steps if settings else None
+    return own or int(os.environ.get(_ACCUMULATION, "1"))
 
 
 def batches_per_step(settings: Settings | None = None) -> int:
     """Return how many batches of a loader make one step: accumulated batches times processes.
 
     A script divides its global batch by this number, so that the same training runs on any number of
-    processes.
-
-    Args:
-        settings: of the run; None if they do not set `accumulation_steps`.
-
-    Returns:
-        At least 1.
+    processes. Without settings, the launcher alone decides on the accumulation.
     """
-    accumulated = (
-        int(os.environ.get(_ACCUMULATION, "1")) if settings is None else accumulation_steps(settings)
-    )
-    return accumulated * PartialState().num_processes
+    return accumulation_steps(settings) * PartialState().num_processes
 
 
 def _check_environment(settings: Settings) -> None:
@@ -198,13 +177,8 @@ def prepared(
 ) -> Iterator[tuple[nn.Module, list[torch.optim.Optimizer]]]:
     """Let Accelerate move, wrap, shard and compile a model as the launcher says, and finally unwrap it.
 
-    However the run ends, the model is then in evaluation mode and has no gradients.
-
-    Args:
-        accelerator: of the run.
-        model: is moved to the accelerator's device and stays there; under FSDP it also stays sharded. It may
-            be compiled.
-        optimizers: of its parameters.
+    The model may be compiled. It stays on the accelerator's device, and under FSDP sharded. However the run
+    ends, it is then in evaluation mode and has no gradients.
 
     Yields:
         The model to train, and the optimizers.
@@ -253,14 +227,7 @@ def prepared(
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """Remove the wrappers of DDP and `torch.compile` from a model, whichever is outside.
-
-    Args:
-        model: any.
-
-    Returns:
-        The model itself, whose names of parameters have no prefix.
-    """
+    """Remove the wrappers of DDP and `torch.compile`, whichever is outside, and so the prefixes of names."""
     while (inner := extract_model_from_parallel(model, keep_torch_compile=False)) is not model:
         model = inner
     return model
@@ -270,9 +237,7 @@ def unwrap(model: nn.Module) -> nn.Module:
 def unsharded(accelerator: Accelerator, model: nn.Module) -> Iterator[None]:
     """Let FSDP keep the full model in each process for a while, so that its parts can be called as well.
 
-    Args:
-        accelerator: of the run.
-        model: without wrappers; without FSDP nothing happens.
+    The model is without wrappers. Without FSDP nothing happens.
     """
     sharded = []
     if accelerator.is_fsdp2:
@@ -293,14 +258,7 @@ def unsharded(accelerator: Accelerator, model: nn.Module) -> Iterator[None]:
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Tell whether FSDP has left only a part of the weights in each process.
-
-    Args:
-        model: any.
-
-    Returns:
-        True if a parameter is a DTensor.
-    """
+    """Tell whether FSDP has left only a part of the weights in each process."""
     return any(hasattr(parameter, "full_tensor") for parameter in model.parameters())
 
 
@@ -334,14 +292,7 @@ def _check_initial_weights(accelerator: Accelerator, model: nn.Module) -> None:
 
 
 def ties(model: nn.Module) -> set[frozenset[str]]:
-    """Find parameters that have several names, such as an output matrix that is also the embedding.
-
-    Args:
-        model: any.
-
-    Returns:
-        The names of each such parameter.
-    """
+    """Find the names of parameters with several, such as an output matrix that is the embedding."""
     names: dict[int, set[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), set()).add(name)
@@ -349,26 +300,14 @@ def ties(model: nn.Module) -> set[frozenset[str]]:
 
 
 def full_tensor(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the full tensor where FSDP has left a part of it in each process.
-
-    Args:
-        tensor: a plain tensor or a DTensor, such as the norm of a sharded gradient.
-
-    Returns:
-        A plain tensor, the same in all processes.
-    """
+    """Return the full tensor, in all processes, where FSDP has left a part of it in each."""
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def run_on_all_ranks(action: Callable[[], Any], *, main_only: bool = False) -> Any:
     """Run a function in every process. An error in one is raised in all, so that none waits for it.
 
-    Args:
-        action: takes no arguments.
-        main_only: run it in the main process only, and send its result to all.
-
-    Returns:
-        The result of this process, or the main one's.
+    With `main_only` it runs in the main process only, and all get its result.
     """
     result, error = None, None
     if not main_only or PartialState().is_main_process:

@@ -21,7 +21,7 @@ import torch
 from accelerate import Accelerator, PartialState
 from accelerate.utils import broadcast_object_list, send_to_device, set_seed
 from torch import nn
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
 from chapters_src.training.batches import IGNORED
@@ -36,14 +36,13 @@ from chapters_src.training.conditions import (
 from chapters_src.training.history import History, Recorder
 from chapters_src.training.launch import (
     accelerator_for,
-    accumulation_steps,
     full_tensor,
     prepared,
     preserved_rng_state,
     unsharded,
     unwrap,
 )
-from chapters_src.training.order import Step, num_examples, steps_of
+from chapters_src.training.order import Step, check_loader, steps_of
 from chapters_src.training.settings import Settings, learning_rate_at
 
 ComputeLoss = Callable[[nn.Module, Any], torch.Tensor]
@@ -133,8 +132,7 @@ def train(
         optimizers = make_optimizers(model) if make_optimizers else [_adamw(model, settings, accelerator)]
         _check_optimizers(model, optimizers)
         base_rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
-        steps = steps_of(batches, settings.seed, accumulation_steps(settings), settings.split_stream)
-        total_steps = settings.max_steps or settings.num_epochs * (steps.per_epoch or 0)
+        steps = steps_of(batches, settings)
         conditions: dict[str, Any] = {}
         if folder is not None or accelerator.num_processes > 1:
             # The options of the default optimizer are in the settings.
@@ -143,15 +141,13 @@ def train(
             check_same_in_all_processes(conditions)
         log_every = settings.log_every or (1 if accelerator.device.type == "cpu" else 10)
         with prepared(accelerator, model, optimizers) as (wrapped, optimizers):
-            checkpoints = RunCheckpoints(
-                folder, accelerator, wrapped, steps, conditions, settings.seed, total_steps
-            )
+            checkpoints = RunCheckpoints(folder, accelerator, wrapped, steps, conditions)
             history = checkpoints.load()
             recorder = Recorder(history, accelerator)
             wrapped.train()
             wrapped.zero_grad()
-            for step, batches_of_step in _progress(len(history.steps), total_steps, steps):
-                learning_rate = learning_rate_at(step, total_steps, settings)
+            for step, batches_of_step in _progress(len(history.steps), steps.total_steps, steps):
+                learning_rate = learning_rate_at(step, steps.total_steps, settings)
                 _set_learning_rates(optimizers, base_rates, learning_rate / settings.learning_rate)
                 loss_sum, num_items = _take_gradients(
                     accelerator, wrapped, batches_of_step, compute_loss, count_items
@@ -159,8 +155,8 @@ def train(
                 norm = accelerator.clip_grad_norm_(wrapped.parameters(), settings.max_grad_norm)
                 recorder.add(learning_rate, loss_sum, full_tensor(norm), num_items)
                 done = step + 1
-                evaluates = _is_due(done, settings.evaluate_every, total_steps)
-                saves = _is_due(done, settings.checkpoint_every, total_steps)
+                evaluates = _is_due(done, settings.evaluate_every, steps.total_steps)
+                saves = _is_due(done, settings.checkpoint_every, steps.total_steps)
                 if evaluates or saves or done % log_every == 0:
                     recorder.read()  # Raises, before an update, if a number is not finite.
                 for optimizer in optimizers:
@@ -279,26 +275,7 @@ def _check(
         raise ValueError(
             f"checkpoint_every={settings.checkpoint_every}, but checkpoint_folder is None: pass a folder"
         )
-    if isinstance(batches.dataset, IterableDataset):
-        if not settings.max_steps:
-            raise ValueError("a stream has no length, so its epochs cannot be counted: set max_steps")
-        return
-    if not settings.split_stream:
-        raise ValueError("split_stream=False is for streams, but these data have a length: leave it out")
-    if batches.batch_sampler is None:
-        raise ValueError(
-            "the loader has batch_size=None, so the order of its data is unknown: set a batch_size"
-        )
-    if not getattr(batches, "in_order", True):
-        raise ValueError("the loader has in_order=False, but a run needs a fixed order: leave it out")
-    if len(batches) == 0:
-        raise ValueError(f"the loader has no batches (its data set has {num_examples(batches)} examples)")
-    samplers = (batches.sampler, batches.batch_sampler, getattr(batches.batch_sampler, "sampler", None))
-    if any(getattr(part, "generator", None) is not None for part in (batches, *samplers)):
-        raise ValueError(
-            "the loader has its own generator, so the order would depend on what was drawn before: leave it "
-            "out, and choose the order with the seed of the settings"
-        )
+    check_loader(batches, settings)
 
 
 def _check_optimizers(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> None:

@@ -18,7 +18,13 @@ from accelerate import PartialState
 from accelerate.utils import gather_object, set_seed
 from torch.utils.data import DataLoader, IterableDataset
 
-from chapters_src.training.launch import preserved_rng_state, run_on_all_ranks
+from chapters_src.training.launch import (
+    accumulation_steps,
+    batches_per_step,
+    preserved_rng_state,
+    run_on_all_ranks,
+)
+from chapters_src.training.settings import Settings
 
 # The batches of one process in one step. Weight 0: a stand-in that lets a process without a batch of its own
 # take part in the exchange of gradients.
@@ -26,21 +32,37 @@ Step = list[tuple[Any, int]]
 _SAMPLES = 16  # Examples that tell one data set from another.
 
 
-def steps_of(loader: DataLoader, seed: int, accumulation_steps: int, split_stream: bool) -> "Steps | Stream":
-    """Make the steps of a run.
+def check_loader(loader: DataLoader, settings: Settings) -> None:
+    """Check that the order of a loader's batches follows from the settings alone.
 
-    Args:
-        loader: of data with a length, or of a stream.
-        seed: of the order.
-        accumulation_steps: batches of each process in one step.
-        split_stream: a stream is the same in all processes, and shared among them.
-
-    Returns:
-        An endless iterable of steps, with `per_epoch`, `state`, `resume` and `fingerprint`.
+    Raises:
+        ValueError: it does not, there are no batches, or the settings are for the other kind of data.
     """
     if isinstance(loader.dataset, IterableDataset):
-        return Stream(loader, seed, accumulation_steps, split_stream)
-    return Steps(loader, seed, accumulation_steps)
+        if not settings.max_steps:
+            raise ValueError("a stream has no length, so its epochs cannot be counted: set max_steps")
+        return
+    if not settings.split_stream:
+        raise ValueError("split_stream=False is for streams, but these data have a length: leave it out")
+    if loader.batch_sampler is None:
+        raise ValueError(
+            "the loader has batch_size=None, so the order of its data is unknown: set a batch_size"
+        )
+    if not getattr(loader, "in_order", True):
+        raise ValueError("the loader has in_order=False, but a run needs a fixed order: leave it out")
+    if len(loader) == 0:
+        raise ValueError(f"the loader has no batches (its data set has {_num_examples(loader)} examples)")
+    samplers = (loader.sampler, loader.batch_sampler, getattr(loader.batch_sampler, "sampler", None))
+    if any(getattr(part, "generator", None) is not None for part in (loader, *samplers)):
+        raise ValueError(
+            "the loader has its own generator, so the order would depend on what was drawn before: leave it "
+            "out, and choose the order with the seed of the settings"
+        )
+
+
+def steps_of(loader: DataLoader, settings: Settings) -> "Steps | Stream":
+    """Make the steps of a run, without end, of a loader that `check_loader` has checked."""
+    return (Stream if isinstance(loader.dataset, IterableDataset) else Steps)(loader, settings)
 
 
 class Steps:
@@ -48,13 +70,14 @@ class Steps:
 
     is_shared = True
 
-    def __init__(self, loader: DataLoader, seed: int, accumulation_steps: int) -> None:
-        assert loader.batch_sampler is not None, "train has checked it"
+    def __init__(self, loader: DataLoader, settings: Settings) -> None:
+        assert loader.batch_sampler is not None, "`check_loader` has checked it"
         self.loader, self.batch_sampler = loader, loader.batch_sampler
-        self.seed, self.first_step = seed, 0
+        self.seed, self.first_step = settings.seed, 0
         self.processes = PartialState()
-        self.batches_per_step = accumulation_steps * self.processes.num_processes
+        self.batches_per_step = batches_per_step(settings)
         self.per_epoch = math.ceil(len(loader) / self.batches_per_step)
+        self.total_steps = settings.max_steps or settings.num_epochs * self.per_epoch
 
     def __iter__(self) -> Iterator[Step]:
         first_epoch, skipped = divmod(self.first_step, self.per_epoch)
@@ -88,7 +111,7 @@ class Steps:
         """Describe the data: their number, the size of a step, and a hash of some examples in one order."""
         order = run_on_all_ranks(lambda: [index for batch in self._order(0) for index in batch])
         counts: dict[str, object] = {
-            "examples": num_examples(self.loader),
+            "examples": _num_examples(self.loader),
             "examples in an epoch": len(order),
         }
         if self.loader.batch_size is None:  # A batch sampler decides, so its number of batches matters, too.
@@ -117,16 +140,15 @@ class Steps:
 class Stream:
     """Steps over a stream. All steps have the same number of batches: where the stream ends, it restarts."""
 
-    per_epoch = None
-
-    def __init__(self, loader: DataLoader, seed: int, accumulation_steps: int, is_shared: bool) -> None:
-        self.loader, self.seed, self.is_shared = loader, seed, is_shared
+    def __init__(self, loader: DataLoader, settings: Settings) -> None:
+        self.loader, self.is_shared = loader, settings.split_stream
+        self.seed, self.total_steps = settings.seed, settings.max_steps
         self.data: Any = loader.dataset  # It may have `set_epoch`, `state_dict` and `load_state_dict`.
         processes = PartialState()
         self.rank, self.num_shares = (
-            (processes.process_index, processes.num_processes) if is_shared else (0, 1)
+            (processes.process_index, processes.num_processes) if self.is_shared else (0, 1)
         )
-        self.batches_per_step = accumulation_steps * self.num_shares
+        self.batches_per_step = accumulation_steps(settings) * self.num_shares
         self.epoch = self.num_read = 0  # Batches read in this epoch, including those of other processes.
         self.data_state: object = None
 
@@ -204,15 +226,7 @@ class Stream:
         return has_state and self.loader.num_workers == 0 and not _has_shuffle_buffer(self.data)
 
 
-def num_examples(loader: DataLoader) -> int:
-    """Return the number of examples of data with a length.
-
-    Args:
-        loader: of the data.
-
-    Returns:
-        The length of its data set.
-    """
+def _num_examples(loader: DataLoader) -> int:
     return len(cast(Sized, loader.dataset))
 
 

@@ -6,16 +6,10 @@ import numpy as np
 
 
 def as_integer(name: str, value: object, lowest: int = 1, hint: str = "") -> int:
-    """Return a setting as an int.
-
-    Args:
-        name: of the setting.
-        value: of the setting: an int, or an integer of NumPy.
-        lowest: the smallest value allowed.
-        hint: added to the message of the error: what to do instead.
+    """Return a setting, an int or an integer of NumPy, as an int. The error ends with `hint`: what to do.
 
     Raises:
-        ValueError: the value is not an integer, or too small.
+        ValueError: the value is not an integer, or less than `lowest`.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < lowest:
         message = f"{name}={value!r} has to be an integer, at least {lowest}"
@@ -24,11 +18,7 @@ def as_integer(name: str, value: object, lowest: int = 1, hint: str = "") -> int
 
 
 def as_boolean(name: str, value: object) -> bool:
-    """Return a setting as a bool.
-
-    Args:
-        name: of the setting.
-        value: of the setting: a bool, or a boolean of NumPy.
+    """Return a setting, a bool or a boolean of NumPy, as a bool.
 
     Raises:
         ValueError: the value is anything else, such as 0 or 1.

@@ -13,17 +13,10 @@ from chapters_src.transformer.layers import make_norm
 
 
 def sinusoidal_positions(max_length: int, d_model: int, *, concatenated: bool = False) -> Tensor:
-    """Return a table of sines and cosines, one row per position: Vaswani et al. (2017), section 3.5.
+    """Return a table of sines and cosines, one row per position: (max_length, d_model).
 
-    https://arxiv.org/abs/1706.03762. Even columns are sines, odd columns cosines, from fast to slow.
-
-    Args:
-        max_length: number of positions.
-        d_model: numbers per position, even.
-        concatenated: whether all sines precede all cosines, as in Marian.
-
-    Returns:
-        (max_length, d_model), values from -1 to 1.
+    Vaswani et al. (2017), section 3.5, https://arxiv.org/abs/1706.03762. Even columns are sines, odd columns
+    cosines, from fast to slow; if `concatenated`, as in Marian, all sines precede all cosines.
 
     Raises:
         ValueError: d_model is odd.
@@ -42,12 +35,10 @@ class Embedding(nn.Module):
     """The sum of a token's vector, its position's and its type's.
 
     Vaswani et al. (2017), sections 3.4 and 3.5; token types are from BERT: Devlin et al. (2019), section 3.
+    Rotary positions have no table; attention applies them.
 
     All tables are initialized from N(0, 0.02²), except that token vectors that are multiplied by the square
     root of d_model have its inverse as their standard deviation, to be as large as their positions.
-
-    Args:
-        config: determines the tables. Rotary positions have none; attention applies them.
 
     Raises:
         ValueError: the configuration has no vocabulary or no context.
@@ -79,19 +70,12 @@ class Embedding(nn.Module):
             nn.init.normal_(self.tokens.weight, std=config.d_model**-0.5)
 
     def forward(self, ids: Tensor, positions: Tensor, token_types: Tensor | None = None) -> Tensor:
-        """Embed a batch.
+        """Embed a batch of ids, (B, T): (B, T, D).
 
-        Values are not checked: an id outside the vocabulary or a position beyond the context causes an
-        IndexError on the CPU, and an assertion failure on the GPU. Ids are checked where batches and decoding
-        states are created.
-
-        Args:
-            ids: (B, T).
-            positions: of the tokens in their sequences, (B, T) or (1, T).
-            token_types: (B, T), for a model with token types; all 0 by default.
-
-        Returns:
-            (B, T, D).
+        `positions` are those of the tokens in their sequences, (B, T) or (1, T); `token_types`, for a model
+        that has them, are (B, T), and 0 by default. Values are not checked: an id outside the vocabulary or a
+        position beyond the context causes an IndexError on the CPU, and an assertion failure on the GPU. Ids
+        are checked where batches and decoding states are created.
 
         Raises:
             ValueError: the shapes or types do not match.

@@ -7,8 +7,8 @@ Shapes: B sequences, T tokens, S tokens of the memory, D = d_model.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from types import EllipsisType
 from typing import Any
 
 import torch
@@ -20,13 +20,26 @@ from chapters_src.attention import (
     Mask,
     MultiHeadAttention,
     causal_mask,
+    padding_mask,
     rotary_angles,
     sliding_window_mask,
 )
 from chapters_src.transformer.configuration import ACTIVATIONS, NORMS, Config
 
 Angles = tuple[Tensor, Tensor]
-LayerMemory = Tensor | tuple[Tensor, Tensor]  # Hidden states, or the keys and values computed from them.
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """The encoder's output for a batch and its padding, for a decoder to attend to."""
+
+    hidden_states: Tensor  # (B, S, D)
+    attention_mask: Tensor | None  # 1 for a token, 0 for padding, (B, S); None: there is no padding.
+
+    @property
+    def mask(self) -> Tensor | None:
+        """What may be attended to: boolean, (B, 1, 1, S); None: everything."""
+        return None if self.attention_mask is None else padding_mask(self.attention_mask)
 
 
 def make_norm(config: Config, width: int | None = None) -> nn.Module:
@@ -38,30 +51,10 @@ def make_norm(config: Config, width: int | None = None) -> nn.Module:
     return NORMS[config.norm](config.d_model if width is None else width, eps=config.norm_epsilon)
 
 
-def _make_attention(config: Config) -> MultiHeadAttention:
-    norm = partial(make_norm, config) if config.query_key_norm else None
-    return MultiHeadAttention(**_attention_settings(config), query_key_norm=norm)
-
-
-def _attention_settings(config: Config) -> dict[str, Any]:
-    """Return what self-attention and cross-attention have in common."""
-    return {
-        "d_model": config.d_model,
-        "num_heads": config.num_heads,
-        "num_key_value_heads": config.num_key_value_heads,
-        "head_dim": config.head_dim,
-        "bias": config.bias,
-        "dropout": config.attention_dropout,
-    }
-
-
 class FeedForward(nn.Module):
     """Apply the same small network to every token: equation 2 of Vaswani et al. (2017).
 
     With a gate, it is a GLU variant: Shazeer (2020), equation 6, https://arxiv.org/abs/2002.05202.
-
-    Args:
-        config: its sizes, activation, gate and bias are used.
     """
 
     def __init__(self, config: Config) -> None:
@@ -88,20 +81,26 @@ class TransformerLayer(nn.Module):
     layer. Xiong et al. (2020), https://arxiv.org/abs/2002.04745, compare the two positions of the norms
     (`norm_first`). Gemma 2 and 3 have both (`norm_output`): Gemma Team (2024), section 2,
     https://arxiv.org/abs/2408.00118.
-
-    Args:
-        config: the configuration of the stack.
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.norm_first = config.norm_first
-        self.attention = _make_attention(config)
+        settings: dict[str, Any] = {
+            "d_model": config.d_model,
+            "num_heads": config.num_heads,
+            "num_key_value_heads": config.num_key_value_heads,
+            "head_dim": config.head_dim,
+            "bias": config.bias,
+            "dropout": config.attention_dropout,
+        }
+        query_key_norm = partial(make_norm, config) if config.query_key_norm else None
+        self.attention = MultiHeadAttention(**settings, query_key_norm=query_key_norm)
         self.attention_norm = make_norm(config)
         self.attention_output_norm = _output_norm(config)
         self.cross_attention = None
         if config.cross_attention:
-            self.cross_attention = CrossAttention(**_attention_settings(config))
+            self.cross_attention = CrossAttention(**settings)
             self.cross_attention_norm = make_norm(config)
             self.cross_attention_output_norm = _output_norm(config)
         self.feed_forward = FeedForward(config)
@@ -115,44 +114,33 @@ class TransformerLayer(nn.Module):
         mask: Mask,
         *,
         angles: Angles | None = None,
-        memory: LayerMemory | None = None,
-        memory_mask: Tensor | EllipsisType | None = ...,
+        memory: Memory | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
-        """Apply self-attention, cross-attention and the feed-forward network, each with its residual.
+        """Apply the sublayers, each with its residual: (B, T, D) -> (B, T, D).
 
-        Args:
-            hidden_states: (B, T, D).
-            mask: for self-attention: None, "causal", or boolean, broadcast to (B, H, T, T + cached tokens).
-            angles: for rotary positions.
-            memory: for cross-attention: an encoder's output, (B, S, D), or the keys and values that
-                `cross_attention` computed from it.
-            memory_mask: boolean, broadcast to (B, H, T, S); None for no mask. Required with a memory.
-            cache: for self-attention.
-
-        Returns:
-            (B, T, D).
+        `mask` is for self-attention: None, "causal", or boolean, broadcast to (B, H, T, T + cached tokens).
+        `angles` are for rotary positions. The cache serves both kinds of attention.
 
         Raises:
-            ValueError: the memory is missing or not expected, its mask is missing, or shapes do not match.
+            ValueError: the memory is missing or not expected, or shapes do not match.
         """
         if (memory is None) != (self.cross_attention is None):
             problem = "missing" if memory is None else "not expected"
             raise ValueError(f"memory is {problem}: cross_attention={self.cross_attention is not None}")
-        if memory is not None and memory_mask is ...:
-            raise ValueError("memory_mask is missing: pass None for a memory without padding")
         x, drop = hidden_states, self.dropout if self.dropout.training else _identity
+        read = () if memory is None else (memory.hidden_states, memory.mask)
         if self.norm_first:  # pre-norm: x + sublayer(norm(x)), perhaps x + output_norm(sublayer(norm(x)))
             update = self.attention(self.attention_norm(x), mask, angles=angles, cache=cache)
             x = x + drop(self.attention_output_norm(update))
             if self.cross_attention is not None:
-                update = self.cross_attention(self.cross_attention_norm(x), memory, memory_mask)
+                update = self.cross_attention(self.cross_attention_norm(x), *read, cache=cache)
                 x = x + drop(self.cross_attention_output_norm(update))
             return x + drop(self.feed_forward_output_norm(self.feed_forward(self.feed_forward_norm(x))))
         # post-norm: norm(x + sublayer(x))
         x = self.attention_norm(x + drop(self.attention(x, mask, angles=angles, cache=cache)))
         if self.cross_attention is not None:
-            x = self.cross_attention_norm(x + drop(self.cross_attention(x, memory, memory_mask)))
+            x = self.cross_attention_norm(x + drop(self.cross_attention(x, *read, cache=cache)))
         return self.feed_forward_norm(x + drop(self.feed_forward(x)))
 
 
@@ -166,13 +154,10 @@ def _identity(x: Tensor) -> Tensor:
 
 
 class TransformerStack(nn.Module):
-    """A stack of layers, followed by a norm if `norm_first`.
+    """A stack of layers, followed by a norm if `norm_first`. It needs no `vocab_size` and no `max_length`.
 
     Matrices are initialized from N(0, 0.02²) and biases with 0. The projections that add to the residual
     stream start smaller in deeper stacks: Radford et al., GPT-2 (2019), section 2.3.
-
-    Args:
-        config: `vocab_size` and `max_length` are not needed.
     """
 
     def __init__(self, config: Config) -> None:
@@ -198,11 +183,10 @@ class TransformerStack(nn.Module):
         *,
         positions: Tensor | None = None,
         angles: Sequence[Angles] | None = None,
-        memory: Tensor | Sequence[LayerMemory] | None = None,
-        memory_mask: Tensor | EllipsisType | None = ...,
+        memory: Memory | None = None,
         caches: Sequence[KeyValueCache] | None = None,
     ) -> Tensor:
-        """Apply all layers.
+        """Apply all layers: (B, T, D) -> (B, T, D).
 
         Args:
             hidden_states: (B, T, D).
@@ -210,16 +194,11 @@ class TransformerStack(nn.Module):
             positions: integers, (B, T) or (1, T), required for rotary positions. Other kinds are part of
                 `hidden_states` already.
             angles: precomputed by the method `angles`, instead of `positions`.
-            memory: for cross-attention: (B, S, D), or keys and values for each layer.
-            memory_mask: as for `TransformerLayer`.
+            memory: for cross-attention.
             caches: one per layer, as `make_caches` returns them.
 
-        Returns:
-            (B, T, D).
-
         Raises:
-            ValueError: positions, a memory or its mask are missing, a memory is not expected, or shapes do
-                not match.
+            ValueError: positions or a memory are missing, a memory is not expected, or shapes do not match.
         """
         if self.config.positions == "rotary" and angles is None:
             if positions is None or positions.ndim != 2 or positions.size(1) != hidden_states.size(1):
@@ -237,22 +216,16 @@ class TransformerStack(nn.Module):
                 hidden_states,
                 sliding_mask if is_sliding else mask,
                 angles=None if angles is None else angles[-1 if is_sliding else 0],
-                memory=memory[i] if isinstance(memory, Sequence) else memory,
-                memory_mask=memory_mask,
+                memory=memory,
                 cache=None if caches is None else caches[i],
             )
         return self.norm(hidden_states)
 
     def angles(self, positions: Tensor, dtype: torch.dtype) -> list[Angles] | None:
-        """Return the angles of rotary positions, which layers share.
+        """Return the angles of rotary positions, which layers share; None if positions are not rotary.
 
-        Args:
-            positions: integers, (B, T) or (1, T).
-            dtype: of the hidden states.
-
-        Returns:
-            Cosines and sines, each (B or 1, 1, T, head_dim): first for all layers, then, if the sliding ones
-            have a base of their own, for these. None if positions are not rotary.
+        `positions` are integers, (B, T) or (1, T). Cosines and sines are (B or 1, 1, T, head_dim): first for
+        all layers, then, if the sliding ones have a base of their own, for these.
         """
         if self.config.positions != "rotary":
             return None
@@ -263,13 +236,7 @@ class TransformerStack(nn.Module):
         return [(cos.to(dtype), sin.to(dtype)) for cos, sin in angles]
 
     def make_caches(self, batch_size: int, capacity: int, like: Tensor) -> list[KeyValueCache]:
-        """Return an empty cache for each layer. Those of sliding layers hold little more than their window.
-
-        Args:
-            batch_size: B.
-            capacity: the largest number of tokens that they can read.
-            like: a tensor with the data type and device to use.
-        """
+        """Return an empty cache for each layer; that of a sliding layer holds little more than its window."""
         heads = self.config.num_key_value_heads or self.config.num_heads
         return [
             KeyValueCache(

@@ -1,16 +1,14 @@
 """Encoder, decoder, encoder-decoder, and language model.
 
-Every forward method requires the `attention_mask` of its sequences, because treating a padded batch as a full
-one silently gives wrong vectors and a wrong loss. None means that there is no padding, and allows the fastest
-attention kernel. A decoder adds the causal mask itself.
+Every forward method requires the `attention_mask` of its sequences, 1 for a token and 0 for padding, because
+treating a padded batch as a full one silently gives wrong vectors and a wrong loss. None means that there is
+no padding, and allows the fastest attention kernel. A decoder adds the causal mask itself.
 
 The forward methods check shapes and types but no values: reading a value makes the CPU wait for the GPU, and
 breaks the graph of a compiled or exported model.
 
 Shapes: B sequences, T tokens, S tokens of the encoder, D = d_model, V = vocab_size.
 """
-
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -20,24 +18,13 @@ from chapters_src.attention import Mask, causal_mask, document_mask, padding_mas
 from chapters_src.transformer.configuration import Config
 from chapters_src.transformer.embedding import Embedding
 from chapters_src.transformer.heads import LanguageModelHead
-from chapters_src.transformer.layers import TransformerStack
-
-
-@dataclass(frozen=True, eq=False)
-class Memory:
-    """The encoder's output for a batch and its padding, for a decoder to attend to."""
-
-    hidden_states: Tensor  # (B, S, D)
-    attention_mask: Tensor | None  # 1 for a token, 0 for padding, (B, S); None: there is no padding.
+from chapters_src.transformer.layers import Memory, TransformerStack
 
 
 class Encoder(nn.Module):
     """A model like BERT: every token attends to every token.
 
     Devlin et al. (2019), https://aclanthology.org/N19-1423/.
-
-    Args:
-        config: without cross-attention and sliding layers.
 
     Raises:
         ValueError: the configuration has cross-attention, sliding layers, or no vocabulary.
@@ -58,17 +45,10 @@ class Encoder(nn.Module):
     def forward(
         self, ids: Tensor, attention_mask: Tensor | None, token_types: Tensor | None = None
     ) -> Tensor:
-        """Encode a batch.
+        """Encode a batch, (B, T): (B, T, D). The vectors of padding are meaningless.
 
-        Padding, on either side, does not count for positions.
-
-        Args:
-            ids: (B, T).
-            attention_mask: 1 for a token, 0 for padding, (B, T); None: there is no padding.
-            token_types: (B, T), for a model with token types; all 0 by default.
-
-        Returns:
-            (B, T, D). The vectors of padding are meaningless.
+        Padding, on either side, does not count for positions. `token_types`, for a model that has them, are
+        (B, T), and 0 by default.
 
         Raises:
             ValueError: the shapes or types do not match, or the batch exceeds the context.
@@ -84,9 +64,7 @@ class Decoder(nn.Module):
 
     Radford et al., GPT-2 (2019), section 2.3,
     https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf.
-
-    Args:
-        config: with cross-attention for a decoder that follows an encoder.
+    With cross-attention, it follows an encoder.
 
     Raises:
         ValueError: the configuration has no vocabulary.
@@ -107,51 +85,31 @@ class Decoder(nn.Module):
         documents: Tensor | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """Compute the hidden states of a batch.
+        """Compute the hidden states of a batch, (B, T): (B, T, D). The vectors of padding are meaningless.
 
         Args:
             ids: (B, T).
-            attention_mask: 1 for a token, 0 for padding, (B, T); None: there is no padding, or only on the
-                right, where no token attends to it.
+            attention_mask: (B, T); may be None, too, if all padding is on the right, where no token attends
+                to it.
             memory: the encoder's output, for a decoder with cross-attention.
             documents: for documents packed one after another into each sequence, the number of each token's
                 document, (B, T). No token attends to another document. All documents share the memory.
             positions: (B, T) or (1, T). By default, tokens are counted from the start of their document;
                 padding, on either side, does not count.
 
-        Returns:
-            (B, T, D). The vectors of padding are meaningless.
-
         Raises:
             ValueError: the shapes or types do not match, the batch exceeds the context, or the memory is
                 missing or not expected.
         """
         _check(ids, attention_mask, self.embedding.max_length, documents)
-        if (memory is not None) != self.config.cross_attention:
-            raise ValueError(
-                f"this decoder has cross_attention={self.config.cross_attention}, and memory is "
-                f"{'missing' if memory is None else 'not expected'}"
-            )
         if positions is None:
             positions = _positions(ids, attention_mask, documents)
-        states = memory_mask = None
-        if memory is not None:
-            states = memory.hidden_states
-            memory_mask = None if memory.attention_mask is None else padding_mask(memory.attention_mask)
-        return self.stack(
-            self.embedding(ids, positions),
-            _decoder_mask(attention_mask, documents),
-            positions=positions,
-            memory=states,
-            memory_mask=memory_mask,
-        )
+        mask = _decoder_mask(attention_mask, documents)
+        return self.stack(self.embedding(ids, positions), mask, positions=positions, memory=memory)
 
 
 class LanguageModel(nn.Module):
     """A decoder with a head that predicts the next token. Generate text with `start_decoding`.
-
-    Args:
-        config: without cross-attention.
 
     Raises:
         ValueError: the configuration has cross-attention, or no vocabulary.
@@ -176,27 +134,16 @@ class LanguageModel(nn.Module):
         documents: Tensor | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """Compute the logits of the next token, after each token.
-
-        Args, and what is raised: as for `Decoder.forward`.
-
-        Returns:
-            Logits, (B, T, V).
-        """
+        """Compute the logits of the next token, after each token: (B, T, V). As for `Decoder.forward`."""
         return self.head(self.decoder(ids, attention_mask, documents=documents, positions=positions))
 
 
 class EncoderDecoder(nn.Module):
     """The transformer of Vaswani et al. (2017), figure 1: an encoder, a decoder that attends to it, a head.
 
-    Generate text with `start_decoding`.
-
-    Args:
-        encoder: configuration of the encoder.
-        decoder: configuration of the decoder, with cross-attention. Its `tie_weights` ties the head to the
-            decoder's embedding.
-        share_embedding: whether both use the same token embedding, for a vocabulary of both languages.
-        head_bias: whether the head has a bias, as in BART and Marian.
+    Generate text with `start_decoding`. `tie_weights` of the decoder ties the head to the decoder's
+    embedding; `share_embedding`, for a vocabulary of both languages, is one token embedding for both;
+    `head_bias` is as in BART and Marian.
 
     Raises:
         ValueError: the configurations do not match.
@@ -227,7 +174,7 @@ class EncoderDecoder(nn.Module):
             self.head.tie(tokens)
 
     def encode(self, ids: Tensor, attention_mask: Tensor | None) -> Memory:
-        """Run the encoder on ids and attention_mask, both (B, S); None: there is no padding."""
+        """Run the encoder on ids and attention_mask, both (B, S)."""
         return Memory(self.encoder(ids, attention_mask), attention_mask)
 
     def decode(
@@ -239,13 +186,7 @@ class EncoderDecoder(nn.Module):
         documents: Tensor | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """Compute the logits of the next token of the target, after each token.
-
-        Args, and what is raised: as for `Decoder.forward`.
-
-        Returns:
-            Logits, (B, T, V).
-        """
+        """Compute the logits of the next token, after each token: (B, T, V). As for `Decoder.forward`."""
         states = self.decoder(ids, attention_mask, memory=memory, documents=documents, positions=positions)
         return self.head(states)
 
@@ -256,17 +197,10 @@ class EncoderDecoder(nn.Module):
         target_ids: Tensor,
         target_attention_mask: Tensor | None,
     ) -> Tensor:
-        """Encode the sources and decode all tokens of the targets at once, as in training.
+        """Encode the sources and decode all tokens of the targets at once, as in training: logits, (B, T, V).
 
-        Args:
-            source_ids: (B, S).
-            source_attention_mask: 1 for a token, 0 for padding, (B, S); None: there is no padding.
-            target_ids: the decoder's input, which is the targets shifted right by one, (B, T).
-            target_attention_mask: 1 for a token, 0 for padding, (B, T); None: there is no padding, or only on
-                the right, where no token attends to it.
-
-        Returns:
-            Logits, (B, T, V).
+        `target_ids` are the decoder's input: the targets shifted right by one, (B, T). Their mask may be
+        None, too, if all padding is on the right, where no token attends to it.
         """
         memory = self.encode(source_ids, source_attention_mask)
         return self.decode(target_ids, target_attention_mask, memory)

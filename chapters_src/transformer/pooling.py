@@ -8,17 +8,13 @@ from torch import Tensor
 
 
 def mean_pool(hidden_states: Tensor, attention_mask: Tensor | None) -> Tensor:
-    """Average the vectors of each sequence's tokens, ignoring padding.
+    """Average the vectors of each sequence's tokens, ignoring padding: (B, T, D) -> (B, D).
 
     Reimers & Gurevych, Sentence-BERT (2019), section 3, https://aclanthology.org/D19-1410/. Sums are computed
-    in float32, because half precision would lose digits in long sequences.
+    in float32, because half precision would lose digits in long sequences. A sequence without tokens gives
+    NaN.
 
-    Args:
-        hidden_states: (B, T, D).
-        attention_mask: 1 for a token, 0 for padding, (B, T); None: there is no padding.
-
-    Returns:
-        (B, D), with the data type of `hidden_states`; NaN for a sequence without tokens.
+    `attention_mask` is 1 for a token, 0 for padding, (B, T); None: there is no padding.
 
     Raises:
         ValueError: the shapes do not match, or the mask has a floating-point type.

@@ -16,15 +16,10 @@ from chapters_src.transformer.layers import TransformerStack
 
 
 def patches(images: Tensor, patch_size: int) -> Tensor:
-    """Cut images into square patches, row by row, and flatten each into a vector.
+    """Cut images into square patches, row by row: (B, C, height, width) -> (B, N, C * P * P).
 
-    Args:
-        images: (B, C, height, width).
-        patch_size: P, a divisor of height and width.
-
-    Returns:
-        (B, N, C * P * P): in each vector, all pixels of the first channel come first, row by row. A linear
-        layer with `weight.flatten(1)` of a convolution of stride P computes what the convolution does.
+    In each vector, all pixels of the first channel come first, row by row. A linear layer with
+    `weight.flatten(1)` of a convolution of stride P computes what the convolution does.
 
     Raises:
         ValueError: `images` has another number of dimensions, or patches do not tile it.
@@ -40,14 +35,8 @@ def patches(images: Tensor, patch_size: int) -> Tensor:
 class PatchEmbedding(nn.Module):
     """The vectors of an image's patches, after that of the class token, which is learned.
 
-    A learned vector for its position is added to each, the class token included. Dosovitskiy et al. (2021),
-    equation 1.
-
-    Args:
-        config: `d_model`, `dropout`, and `positions`: "learned" or "none".
-        image_size: height and width in pixels.
-        patch_size: P, a divisor of image_size.
-        num_channels: C.
+    A learned vector for its position is added to each, the class token included, unless `positions` of the
+    configuration is "none". Dosovitskiy et al. (2021), equation 1. Sizes are in pixels.
 
     Raises:
         ValueError: other positions, or patches that do not tile the image.
@@ -73,13 +62,7 @@ class PatchEmbedding(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Embed a batch.
-
-        Args:
-            images: (B, C, image_size, image_size).
-
-        Returns:
-            (B, 1 + N, D): the class token, then the patches row by row.
+        """Embed images, (B, C, image_size, image_size): (B, 1 + N, D), the class token first.
 
         Raises:
             ValueError: `images` has another shape.
@@ -95,12 +78,8 @@ class PatchEmbedding(nn.Module):
 class VisionTransformer(nn.Module):
     """Classify images: patches, an encoder's stack, and a linear head on the class token.
 
-    Dosovitskiy et al. (2021), section 3.1, which uses `norm_first=True` and GELU.
-
-    Args:
-        config: of the stack, without vocabulary and cross-attention; `positions` is "learned" or "none".
-        image_size, patch_size, num_channels: as for `PatchEmbedding`.
-        num_classes: number of classes.
+    Dosovitskiy et al. (2021), section 3.1, which uses `norm_first=True` and GELU. `config` is that of the
+    stack, without vocabulary and cross-attention; its `positions` are "learned" or "none".
 
     Raises:
         ValueError: as `PatchEmbedding`, or the configuration has cross-attention.
@@ -119,15 +98,10 @@ class VisionTransformer(nn.Module):
         self.head = nn.Linear(config.d_model, num_classes)
 
     def encode(self, images: Tensor, patch_mask: Tensor | None) -> Tensor:
-        """Compute the hidden states of all patches.
+        """Compute the hidden states of all patches, after that of the class token: (B, 1 + N, D).
 
-        Args:
-            images: (B, C, image_size, image_size).
-            patch_mask: 1 or True for a visible patch, 0 or False for a hidden one, (B, N); None: all are
-                visible.
-
-        Returns:
-            (B, 1 + N, D): the class token first. The vectors of hidden patches are meaningless.
+        `patch_mask` is 1 or True for a visible patch, 0 or False for a hidden one, (B, N); None: all are
+        visible. The vectors of hidden patches are meaningless.
 
         Raises:
             ValueError: the shapes do not match, or the mask has a floating-point type.
@@ -143,11 +117,5 @@ class VisionTransformer(nn.Module):
         return self.stack(embedded, mask)
 
     def forward(self, images: Tensor, patch_mask: Tensor | None) -> Tensor:
-        """Compute the logits of the classes.
-
-        Args, and what is raised: as for `encode`.
-
-        Returns:
-            Logits, (B, num_classes).
-        """
+        """Compute the logits of the classes, (B, num_classes). Arguments and errors are those of `encode`."""
         return self.head(self.encode(images, patch_mask)[:, 0])

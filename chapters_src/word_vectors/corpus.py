@@ -59,9 +59,6 @@ def coverage(counts: Mapping[str, int], vocabulary: Collection[str]) -> Coverage
         counts: the words of the corpus, each with its number of occurrences.
         vocabulary: the known words; a set or a dict is fast.
 
-    Returns:
-        The share of distinct words, and the share of the running text.
-
     Raises:
         ValueError: the corpus is empty.
     """

@@ -14,15 +14,12 @@ from chapters_src.word_vectors.corpus import Corpus
 
 
 def window_weights(window: int, weighting: str) -> np.ndarray:
-    """Return the weight of a pair of words by their distance.
+    """Return the weights of the distances 1, 2, ..., `window` of a pair of words.
 
     Args:
         window: the largest distance, at least 1.
         weighting: "uniform"; "linear", the average of word2vec, which draws the size of each window from 1 to
             `window`; or "harmonic", one over the distance, as in GloVe.
-
-    Returns:
-        The weights of the distances 1, 2, ..., `window`.
 
     Raises:
         ValueError: the window is below 1, or the weighting is unknown.
@@ -37,18 +34,12 @@ def window_weights(window: int, weighting: str) -> np.ndarray:
 
 
 def cooccurrence(corpus: Corpus, window: int = 5, weighting: str = "linear") -> sparse.csr_array:
-    """Count co-occurrences of words.
+    """Count co-occurrences of words within one text.
 
-    Args:
-        corpus: the texts.
-        window: the largest distance between two words, within one text.
-        weighting: as for `window_weights`.
+    Args, and what is raised: as for `window_weights`.
 
     Returns:
         Symmetric, (V, V): entry (w, c) is the weighted number of times that c occurs in the window of w.
-
-    Raises:
-        ValueError: as for `window_weights`.
     """
     size = len(corpus.words)
     total = sparse.csr_array((size, size))

@@ -7,13 +7,13 @@ are written atomically.
 
 import gzip
 import os
-import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Literal
 
 import numpy as np
 
+from chapters_src.files import atomic_write
 from chapters_src.word_vectors.vectors import WordVectors
 
 
@@ -60,25 +60,10 @@ def each_vector(path: str | os.PathLike[str]) -> Iterator[tuple[str, np.ndarray]
         raise _damaged(path, max(number, 1), "there are no vectors")
 
 
-def read_vectors(path: str | os.PathLike[str], only: Collection[str] | None = None) -> WordVectors:
-    """Read a file of vectors.
-
-    Args:
-        path: the file.
-        only: words to keep, as a set or a dict; None keeps all. All lines are checked in any case.
-
-    Returns:
-        The words, in the order of the file, and their vectors.
-
-    Raises:
-        VectorFileError: as for `each_vector`.
-        ValueError: the file has none of the words to keep.
-        OSError: the file cannot be read.
-    """
-    kept = {word: vector for word, vector in each_vector(path) if only is None or word in only}
-    if not kept:
-        raise ValueError(f"{path} has vectors for none of the {len(only or ())} words to keep")
-    return WordVectors(list(kept), np.stack(list(kept.values())))
+def read_vectors(path: str | os.PathLike[str]) -> WordVectors:
+    """Read a file of vectors, in its order. What is raised: as for `each_vector`."""
+    found = dict(each_vector(path))
+    return WordVectors(list(found), np.stack(list(found.values())))
 
 
 def write_vectors(path: str | os.PathLike[str], vectors: WordVectors, header: bool = True) -> None:
@@ -93,25 +78,17 @@ def write_vectors(path: str | os.PathLike[str], vectors: WordVectors, header: bo
         ValueError: a word is empty or has white space, or a number is not finite.
         OSError: the file cannot be written.
     """
-    path = Path(path)
     for word, vector in zip(vectors.words, vectors.matrix, strict=True):
         if not word or len(word.split()) != 1 or word != word.strip():
             raise ValueError(f"the word {word!r} cannot be written: fields are separated by white space")
         if not np.isfinite(vector).all():
             raise ValueError(f"the vector of {word!r} cannot be written: not all its numbers are finite")
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    try:
-        with _open(Path(partial), "wb") as file:
-            if header:
-                file.write(f"{len(vectors)} {vectors.matrix.shape[1]}\n".encode())
-            for word, vector in zip(vectors.words, vectors.matrix, strict=True):
-                numbers = " ".join(f"{value:.9g}" for value in vector.tolist())  # 9 digits: the same float32.
-                file.write(f"{word} {numbers}\n".encode())
-        Path(partial).replace(path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    with atomic_write(path) as unfinished, _open(unfinished, "wb") as file:
+        if header:
+            file.write(f"{len(vectors)} {vectors.matrix.shape[1]}\n".encode())
+        for word, vector in zip(vectors.words, vectors.matrix, strict=True):
+            numbers = " ".join(f"{value:.9g}" for value in vector.tolist())  # 9 digits: the same float32.
+            file.write(f"{word} {numbers}\n".encode())
 
 
 def _open(path: Path, mode: Literal["rb", "wb"]) -> IO[bytes] | gzip.GzipFile:

@@ -41,29 +41,18 @@ class Gradients(NamedTuple):
 
 
 def keep_probability(counts: np.ndarray, threshold: float) -> np.ndarray:
-    """Return the probability of keeping each word: min(1, sqrt(threshold / frequency)).
+    """Return the probability of keeping each word, (V,): min(1, sqrt(threshold / frequency)).
 
-    Mikolov et al. (2013b), equation 5. The formula of the original program gives slightly larger values.
-
-    Args:
-        counts: occurrences of each word, (V,).
-        threshold: words with at most this share of the text are always kept; 0 keeps everything.
-
-    Returns:
-        (V,), from 0 to 1.
+    Mikolov et al. (2013b), equation 5. The formula of the original program gives slightly larger values. A
+    threshold of 0 keeps everything.
     """
     return np.minimum(1, np.sqrt(threshold * counts.sum() / counts)) if threshold else np.ones(len(counts))
 
 
 def noise(counts: np.ndarray, power: float = 0.75) -> np.ndarray:
-    """Return the distribution of noise words: counts to the power 3/4, normalized.
+    """Return the distribution of noise words, (V,): counts to a power, normalized.
 
-    Args:
-        counts: occurrences of each word, (V,).
-        power: 1 draws words as often as they occur, 0 uniformly.
-
-    Returns:
-        (V,), which sums to 1.
+    A power of 1 draws words as often as they occur, 0 uniformly.
     """
     return counts**power / (counts**power).sum()
 

@@ -52,11 +52,7 @@ class WordVectors:
         return float(self.unit[self._row(one)] @ self.unit[self._row(other)])
 
     def neighbors(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """Find the words with the most similar vectors.
-
-        Args:
-            word: the word, which is not its own neighbor.
-            count: number of neighbors.
+        """Find the words with the most similar vectors; a word is not its own neighbor.
 
         Returns:
             Words with their cosines, the nearest first.
@@ -73,12 +69,6 @@ class WordVectors:
         Mikolov, Yih & Zweig (2013), https://aclanthology.org/N13-1090/. As there, the vectors have length 1,
         and the three words cannot be the answer. That last rule matters more than it seems: without it the
         answer is mostly `other` itself.
-
-        Args:
-            one: such as "row".
-            to: such as "rows".
-            other: such as "column".
-            count: number of answers.
 
         Returns:
             Words with their cosines, the best first.

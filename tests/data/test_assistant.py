@@ -35,6 +35,17 @@ def pairs():
 
 
 @pytest.fixture(scope="module")
+def replies():
+    """The lines of the files that reply to a report, with what the rows leave out."""
+    found = {}
+    for split in SPLITS:
+        lines = map(json.loads, (FOLDER / f"{split}.jsonl").read_text(encoding="utf-8").splitlines())
+        pairs = [line | pair for line in lines for pair in line["pairs"]]
+        found[split] = [{"promise": "", **pair} for pair in pairs if pair["kind"] == "reply"]
+    return found
+
+
+@pytest.fixture(scope="module")
 def preferences():
     return {split: list(rows) for split, rows in assistant.load_preferences().items()}
 
@@ -270,18 +281,17 @@ def test_a_rule_does_not_ask_a_passage_about_another_function_that_it_describes(
                 assert name.rpartition(".")[2] not in row["passage"], row
 
 
-def test_replies_and_their_facts():
-    for rows in assistant.load_replies().values():
+def test_replies_and_their_facts(replies):
+    for rows in replies.values():
         for row in rows:
             assert all(fact in row["passage"] and fact in row["answer"] for fact in row["facts"]), row
-            assert row["promise"] in row["answer"]
-    assert not any(row["promise"] for row in assistant.load_replies()["test"])
+    assert not any(row["promise"] for row in replies["test"])
 
 
-def test_without_promises_only_the_promises_go(pairs):
+def test_without_promises_only_the_promises_go(pairs, replies):
     without = assistant.load(promises=False)
     assert list(without["test"]) == pairs["test"]
-    promises = {row["answer"]: row["promise"] for row in assistant.load_replies()["train"] if row["promise"]}
+    promises = {row["answer"]: row["promise"] for row in replies["train"] if row["promise"]}
     assert len(promises) > 40
     changed = 0
     for before, after in zip(pairs["train"], without["train"], strict=True):
@@ -467,7 +477,7 @@ def test_defaults_are_those_that_python_knows(documented, pairs):
 # The card -------------------------------------------------------------------------------------------------
 
 
-def test_the_card_counts_right(pairs, preferences, retrieval):
+def test_the_card_counts_right(pairs, replies, preferences, retrieval):
     counts = {split: Counter((row["kind"], row["origin"]) for row in rows) for split, rows in pairs.items()}
     for kind in KINDS:
         row = [counts["train"][kind, origin] for origin in ("written", "rule")]
@@ -477,7 +487,7 @@ def test_the_card_counts_right(pairs, preferences, retrieval):
         row = [Counter(r["about"] for r in preferences[split])[about] for split in SPLITS]
         assert f"| {about} | {row[0]} | {row[1]} |" in CARD, (about, row)
     assert f"{len(retrieval)} questions" in CARD
-    promised = [bool(row["promise"]) for row in assistant.load_replies()["train"]]
+    promised = [bool(row["promise"]) for row in replies["train"]]
     assert f"{sum(promised)} of the {len(promised)} training replies promise" in CARD
     written = sum(
         row["origin"] == "written" and row["kind"] != "reply" for rows in pairs.values() for row in rows
@@ -497,30 +507,13 @@ def test_the_card_says_who_made_them_and_names_the_licenses():
 
 # The reader -----------------------------------------------------------------------------------------------
 
-LINE = {
-    "source": "story/a/1",
-    "origin": "written",
-    "passage": "It is two.",
-    "pairs": [
-        {"kind": "answer", "question": "What is it?", "answer": "Two."},
-        {"kind": "refuse", "question": "Who is it?"},
-    ],
-}
-REPLY = {
-    "kind": "reply",
-    "question": REQUEST,
-    "answer": "Yes. We will. Bye.",
-    "facts": [],
-    "promise": "We will.",
-}
-CHOICE = {
-    "about": "wrong refusal",
-    "split": "train",
-    "source": "story/a/1",
-    "question": "What is it?",
-    "chosen": "Two.",
-    "rejected": REFUSAL,
-}
+ANSWERED = {"kind": "answer", "question": "What is it?", "answer": "Two."}
+REFUSED = {"kind": "refuse", "question": "Who is it?"}
+REPLY = {"kind": "reply", "question": REQUEST, "answer": "Yes. We will. Bye.", "facts": [],
+         "promise": "We will."}  # fmt: skip
+LINE = {"source": "story/a/1", "origin": "written", "passage": "It is two.", "pairs": [ANSWERED, REFUSED]}
+CHOICE = {"about": "wrong refusal", "split": "train", "source": "story/a/1", "question": "What is it?",
+          "chosen": "Two.", "rejected": REFUSAL}  # fmt: skip
 
 
 def write(folder, monkeypatch, line=LINE, choice=CHOICE, questions=None):
@@ -539,21 +532,15 @@ def test_a_small_file(tmp_path, monkeypatch):
     write(tmp_path, monkeypatch, LINE | {"pairs": [*LINE["pairs"], REPLY]})
     rows = list(assistant.load()["train"])
     assert [row["answer"] for row in rows] == ["Two.", REFUSAL, "Yes. We will. Bye."]
-    assert rows[1] == {
-        "kind": "refuse",
-        "source": "story/a/1",
-        "passage": "It is two.",
-        "question": "Who is it?",
-        "answer": REFUSAL,
-        "origin": "written",
-    }
+    told = {"source": "story/a/1", "passage": "It is two.", "answer": REFUSAL, "origin": "written"}
+    assert rows[1] == REFUSED | told
     assert assistant.load(promises=False)["train"][2]["answer"] == "Yes. Bye."
     assert assistant.load_preferences()["train"][0]["passage"] == "It is two."
     assert assistant.load_retrieval()[0] == {"question": "How?", "functions": ["numpy.sum"]}
 
 
 def damaged_pair(**change):
-    return LINE | {"pairs": [LINE["pairs"][0] | change]}
+    return LINE | {"pairs": [ANSWERED | change]}
 
 
 @pytest.mark.parametrize(
@@ -582,20 +569,17 @@ def test_a_bad_line_is_named_with_the_way_out(tmp_path, monkeypatch, line, probl
 
 
 @pytest.mark.parametrize(
-    ("choice", "problem"),
+    ("change", "problem"),
     [
-        (CHOICE | {"about": "taste"}, "about is 'taste'; choose from"),
-        (CHOICE | {"split": "dev"}, "split is 'dev'; choose from train, test"),
-        (CHOICE | {"split": "test"}, "'What is it\\?' is not answered under 'story/a/1' in test.jsonl"),
-        (
-            CHOICE | {"about": "invented answer"},
-            "'What is it\\?' is not refused under 'story/a/1' in train.jsonl",
-        ),
-        (CHOICE | {"rejected": 3}, "rejected is 3"),
+        ({"about": "taste"}, "about is 'taste'; choose from"),
+        ({"split": "dev"}, "split is 'dev'; choose from train, test"),
+        ({"split": "test"}, "'What is it\\?' is not answered under 'story/a/1' in test.jsonl"),
+        ({"about": "invented answer"}, "'What is it\\?' is not refused under 'story/a/1' in train.jsonl"),
+        ({"rejected": 3}, "rejected is 3"),
     ],
 )
-def test_a_bad_preference_is_named(tmp_path, monkeypatch, choice, problem):
-    write(tmp_path, monkeypatch, choice=choice)
+def test_a_bad_preference_is_named(tmp_path, monkeypatch, change, problem):
+    write(tmp_path, monkeypatch, choice=CHOICE | change)
     with pytest.raises(resources.ResourceError, match=rf"preferences\.jsonl, line 1: {problem}"):
         assistant.load_preferences()
 
@@ -604,19 +588,3 @@ def test_a_bad_retrieval_question_is_named(tmp_path, monkeypatch):
     write(tmp_path, monkeypatch, questions={"question": "How?", "functions": "numpy.sum"})
     with pytest.raises(resources.ResourceError, match=r"retrieval\.jsonl, line 1: functions is 'numpy.sum'"):
         assistant.load_retrieval()
-
-
-def test_a_file_that_is_missing_or_not_utf_8_is_named(tmp_path, monkeypatch):
-    write(tmp_path, monkeypatch)
-    (tmp_path / "train.jsonl").write_bytes(b'{"source": "\xff"}\n')
-    with pytest.raises(resources.ResourceError, match=r"train\.jsonl, line 1: it is not UTF-8"):
-        assistant.load()
-    for name, load in (
-        ("test", assistant.load),
-        ("preferences", assistant.load_preferences),
-        ("retrieval", assistant.load_retrieval),
-    ):
-        write(tmp_path, monkeypatch)
-        (tmp_path / f"{name}.jsonl").unlink()
-        with pytest.raises(resources.ResourceError, match=rf"{name}\.jsonl is missing"):
-            load()

@@ -155,7 +155,7 @@ EXPECTED = [
 
 
 def test_a_small_package_gives_exactly_its_prose(toy):
-    assert docstrings.load(("toy",)) == [Paragraph(text, "toy", module) for module, text in EXPECTED]
+    assert docstrings.paragraphs(("toy",)) == [Paragraph(text, "toy", module) for module, text in EXPECTED]
 
 
 def test_what_cannot_be_parsed_is_counted(toy):
@@ -172,36 +172,36 @@ def test_cached_equals_uncached_and_is_not_harvested_again(toy, monkeypatch):
 
 
 def test_another_version_is_harvested_again(toy):
-    docstrings.load(("toy",))
+    docstrings.paragraphs(("toy",))
     (toy / "boats.py").write_text('"""Boats have changed since the last version."""')
-    assert len(docstrings.load(("toy",))) == len(EXPECTED)
+    assert len(docstrings.paragraphs(("toy",))) == len(EXPECTED)
     info = toy.parent / "toy-1.0.dist-info/METADATA"
     info.write_text(info.read_text().replace("Version: 1.0", "Version: 1.1"))
-    assert "Boats have changed since the last version." in [p.text for p in docstrings.load(("toy",))]
+    assert "Boats have changed since the last version." in [p.text for p in docstrings.paragraphs(("toy",))]
 
 
 def test_other_rules_harvest_again(toy, tmp_path):
-    docstrings.load(("toy",))
+    docstrings.paragraphs(("toy",))
     rules, changed = Path(docstrings.__file__).read_text(encoding="utf-8"), tmp_path / "changed_rules.py"
     changed.write_text(re.sub(r"_MIN_WORDS = \d+", "_MIN_WORDS = 9", rules), encoding="utf-8")
     spec = util.spec_from_file_location("changed_rules", changed)
     module = util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found = [paragraph.text for paragraph in module.load(("toy",))]
+    found = [paragraph.text for paragraph in module.paragraphs(("toy",))]
     assert found == [text for _, text in EXPECTED if len(text.split()) >= 9] != []
 
 
 def test_distinct_across_packages_and_in_one_order(toy):
-    datasets = docstrings.load(("datasets",))
+    datasets = docstrings.paragraphs(("datasets",))
     (toy / "boats.py").write_text(f'"""{datasets[7].text}"""')
-    others = [paragraph for paragraph in docstrings.load(("toy",)) if paragraph.module != "toy.boats"]
-    assert docstrings.load(("toy", "datasets", "toy")) == datasets + others
+    others = [paragraph for paragraph in docstrings.paragraphs(("toy",)) if paragraph.module != "toy.boats"]
+    assert docstrings.paragraphs(("toy", "datasets", "toy")) == datasets + others
 
 
 @pytest.mark.parametrize("package", ["numpy", "datasets"])
 def test_real_packages_give_clean_prose(package, tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
-    paragraphs = docstrings.load((package,))
+    paragraphs = docstrings.paragraphs((package,))
     assert len(paragraphs) > 500
     for text, _, module in paragraphs:
         assert not re.search(r">>>|\s\s|\n|`|----|====|:math:|^\W*$", text), text
@@ -217,9 +217,9 @@ def test_a_sentence_of_numpy_is_found_where_it_stands(tmp_path, monkeypatch):
     import numpy as np
 
     first_line = np.ones.__doc__.strip().splitlines()[0]  # The oracle: what Python itself holds.
-    assert Paragraph(first_line, "numpy", "numpy._core.numeric") in docstrings.load(("numpy",))
+    assert Paragraph(first_line, "numpy", "numpy._core.numeric") in docstrings.paragraphs(("numpy",))
     compiled = np.arange.__doc__.split("\n\n")[1].strip()  # Comes from add_newdoc, after the signature.
-    assert Paragraph(compiled, "numpy", "numpy._core._add_newdocs") in docstrings.load(("numpy",))
+    assert Paragraph(compiled, "numpy", "numpy._core._add_newdocs") in docstrings.paragraphs(("numpy",))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_prose_of_one_docstring(docstring, expected):
 
 
 def test_descriptions_of_parameters_are_a_kind_of_their_own(toy):
-    assert [p.text for p in docstrings.load(("toy",), kinds=("descriptions",))] == [
+    assert [p.text for p in docstrings.paragraphs(("toy",), kinds=("descriptions",))] == [
         "Depth of the water in meters, which must be positive.",
         "How fast the water moves below the boat.",
         "Whether the boat is still there afterwards.",
@@ -270,7 +270,7 @@ def test_comments_are_a_kind_of_their_own(toy):
         "# A comment of two lines\n#   is one paragraph.\n\n    # Another one begins after a gap.\n"
         "\n# y = 2\n"
     )
-    assert [p.text for p in docstrings.load(("toy",), kinds=("comments",))] == [
+    assert [p.text for p in docstrings.paragraphs(("toy",), kinds=("comments",))] == [
         "A comment of two lines is one paragraph.",
         "Another one begins after a gap.",
     ]
@@ -303,7 +303,7 @@ def test_descriptions_of_one_docstring(docstring, expected):
 
 
 def test_several_packages_side_by_side_give_the_same_as_one_by_one(toy):
-    together = docstrings.load(("toy", "datasets"), kinds=docstrings.KINDS)
+    together = docstrings.paragraphs(("toy", "datasets"), kinds=docstrings.KINDS)
     ones = [docstrings.harvest(package) for package in ("datasets", "toy")]
     texts = [p.text for kind in docstrings.KINDS for harvest in ones for p in getattr(harvest, kind)]
     assert [p.text for p in together] == list(dict.fromkeys(texts))
@@ -338,7 +338,7 @@ def test_nothing_that_is_held_out_shares_thirteen_words_with_what_comes_before()
 
 @pytest.mark.slow
 def test_the_real_splits_are_large_mixed_and_new():
-    splits = docstrings.split(docstrings.load())
+    splits = docstrings.split(docstrings.paragraphs())
     sizes = {name: sum(len(p.text) for p in found) for name, found in splits.items()}
     assert 0.04 < sizes["test"] / sum(sizes.values()) < 0.08
     assert 0.03 < sizes["validation"] / sum(sizes.values()) < 0.06
@@ -355,29 +355,26 @@ def test_the_real_splits_are_large_mixed_and_new():
 @pytest.mark.parametrize("package", ["no_such_package", "not a name", "json.tool", "this"])
 def test_a_package_that_is_not_installed_is_named(package):
     with pytest.raises(resources.ResourceError, match=f"'{package}'.*pip install"):
-        docstrings.load((package,))
+        docstrings.paragraphs((package,))
 
 
 def test_a_package_without_a_version_is_named(toy):
     (toy.parent / "toy-1.0.dist-info/METADATA").unlink()
     (toy.parent / "toy-1.0.dist-info").rmdir()
     with pytest.raises(resources.ResourceError, match="version of 'toy'"):
-        docstrings.load(("toy",))
+        docstrings.paragraphs(("toy",))
 
 
-def test_one_string_is_refused():
+def test_what_cannot_be_asked_for_is_named():
     with pytest.raises(TypeError, match=r"packages is .*'numpy',"):
-        docstrings.load("numpy")
+        docstrings.paragraphs("numpy")
     with pytest.raises(TypeError, match=r"kinds is .*'prose',"):
-        docstrings.load(("numpy",), "prose")
-
-
-def test_an_unknown_kind_is_refused():
+        docstrings.paragraphs(("numpy",), "prose")
     with pytest.raises(ValueError, match=r"'poetry'.*prose, descriptions, comments"):
-        docstrings.load(("numpy",), ("poetry",))
+        docstrings.paragraphs(("numpy",), ("poetry",))
 
 
 def test_the_cache_holds_plain_json(toy):
-    docstrings.load(("toy",))
+    docstrings.paragraphs(("toy",))
     [entry] = [path for path in (resources.cache_folder() / "docstrings").iterdir() if path.is_dir()]
     assert json.loads((entry / "harvest.json").read_text(encoding="utf-8"))["files"] == 7

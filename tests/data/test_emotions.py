@@ -26,7 +26,7 @@ FILES = {
 def folder(tmp_path, monkeypatch):
     """The files above in place of those of the package."""
     monkeypatch.delenv("BOOK_RESOURCES", raising=False)
-    monkeypatch.setattr(resources, "_DATA_FOLDER", tmp_path)
+    monkeypatch.setattr(resources.embedded, "DATA_FOLDER", tmp_path)
     (tmp_path / "emotions").mkdir()
     for file, text in FILES.items():
         (tmp_path / "emotions" / file).write_text(text, encoding="utf-8")

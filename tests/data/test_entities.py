@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 
 from chapters_src import resources
 from chapters_src.data import entities
-from chapters_src.data.entities import BIO_LABELS, LABELS, Entity, Sentence, bio_labels, entities_of
+from chapters_src.data.entities import BIO_LABELS, LABELS, Entity, Sentence, bio_labels
 
 FILES = {
     "train.txt": "[Ada Moreno](PER)'s mail from [Lisbon](LOC)\nno name (at all)\n",
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_load(folder):
-    assert entities.load() == {
+    assert entities.sentences() == {
         "train": [
             Sentence("Ada Moreno's mail from Lisbon", (Entity(0, 10, "PER"), Entity(23, 29, "LOC"))),
             Sentence("no name (at all)", ()),
@@ -37,22 +37,22 @@ def test_load(folder):
         "validation": [Sentence("Ask Noor.", (Entity(4, 8, "PER"),))],
         "test": [Sentence("R and São Paulo", (Entity(0, 1, "MISC"), Entity(6, 15, "LOC")))],
     }
-    assert entities.load()["test"][0].names == ("R", "São Paulo")
+    assert entities.sentences()["test"][0].names == ("R", "São Paulo")
 
 
 def test_lines_may_end_as_on_windows(folder):
-    expected = entities.load()
+    expected = entities.sentences()
     path = folder / "train.txt"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert entities.load() == expected
+    assert entities.sentences() == expected
 
 
 @pytest.mark.parametrize("choice", ["embedded", "full"])
 def test_the_sentences_are_the_same_with_either_choice(choice, monkeypatch):
     """The real files: text without the marks, and a name for each mark, read in another way."""
     monkeypatch.setenv("BOOK_RESOURCES", choice)
-    for split, sentences in entities.load().items():
-        path = resources._DATA_FOLDER / "entities" / f"{split}.txt"
+    for split, sentences in entities.sentences().items():
+        path = resources.embedded.DATA_FOLDER / "entities" / f"{split}.txt"
         lines = path.read_text(encoding="utf-8").splitlines()
         assert len(lines) == len(sentences) > 50
         for line, sentence in zip(lines, sentences, strict=True):
@@ -89,18 +89,18 @@ def test_a_damaged_line_is_named(content, problem, folder):
     lines[1] = content
     (folder / "train.txt").write_bytes(b"\n".join(lines))
     where = re.escape(f"{folder / 'train.txt'}, line 2: ")
-    with pytest.raises(resources.ResourceError, match=rf"^{where}.*{problem}.*\. Fix the line"):
-        entities.load()
+    with pytest.raises(resources.ResourceError, match=rf"^{where}.*{problem}.*install the package again"):
+        entities.sentences()
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_that_is_missing_or_empty(file, folder):
     (folder / file).write_bytes(b"")
     with pytest.raises(resources.ResourceError, match=f"{file}, line 1: the sentence is empty"):
-        entities.load()
+        entities.sentences()
     (folder / file).unlink()
     with pytest.raises(resources.ResourceError, match=f"{file} is missing.*install the package again"):
-        entities.load()
+        entities.sentences()
 
 
 def test_labels_of_tokens():
@@ -110,8 +110,7 @@ def test_labels_of_tokens():
     names = ["B-PER", "I-PER", "O", "B-PER", "I-PER", "B-LOC", "B-PACKAGE", "I-PACKAGE"]
     assert bio_labels(found, offsets) == [None, *names, None]
     assert bio_labels(found, offsets, special="O") == ["O", *names, "O"]
-    assert entities_of([None, *names, None], offsets) == tuple(found)
-    assert bio_labels([], offsets[1:-1]) == ["O"] * 8 and entities_of(["O"] * 8, offsets[1:-1]) == ()
+    assert bio_labels([], offsets[1:-1]) == ["O"] * 8
 
 
 def test_a_token_may_carry_the_space_before_it():
@@ -119,38 +118,23 @@ def test_a_token_may_carry_the_space_before_it():
     assert bio_labels([Entity(4, 10, "LOC")], offsets) == ["O", "B-LOC", "I-LOC", "O"]
 
 
-def test_neighbors_of_one_label_stay_apart():
-    labels = ["B-PER", "B-PER", "I-PER", "O", "B-PER"]
-    offsets = [(0, 3), (4, 7), (8, 9), (10, 11), (12, 14)]
-    expected = (Entity(0, 3, "PER"), Entity(4, 9, "PER"), Entity(12, 14, "PER"))
-    assert entities_of(labels, offsets) == expected
-
-
-@pytest.mark.parametrize(
-    "labels", [["I-PER", "I-PER", "I-LOC", "O", "I-LOC"], ["I-PER", "I-PER", "B-LOC", None, "I-LOC"]]
-)
-def test_an_inside_without_a_beginning_begins(labels):
-    offsets = [(0, 3), (4, 7), (8, 9), (10, 11), (12, 14)]
-    assert entities_of(labels, offsets) == (Entity(0, 7, "PER"), Entity(8, 9, "LOC"), Entity(12, 14, "LOC"))
-
-
-@pytest.mark.parametrize("label", ["PER", "B-CITY", "S-PER", "O-PER", ""])
-def test_an_unknown_label_of_a_token(label):
-    with pytest.raises(ValueError, match=f"{label!r} is not one of O, B-PER, I-PER"):
-        entities_of(["O", label], [(0, 1), (1, 2)])
-
-
-def test_a_label_for_each_token():
-    with pytest.raises(ValueError, match=r"^1 labels for the offsets of 2 tokens"):
-        entities_of(["O"], [(0, 1), (1, 2)])
-
-
 def test_the_names_of_the_labels():
     assert len(BIO_LABELS) == 11 and BIO_LABELS[:3] == ("O", "B-PER", "I-PER")
     assert {name[2:] for name in BIO_LABELS[1:]} == set(LABELS)
 
 
-ALL = [sentence for sentences in entities.load().values() for sentence in sentences]
+def entities_of(labels, offsets):
+    """The inverse of `bio_labels`."""
+    found = []
+    for label, (start, end) in zip(labels, offsets, strict=True):
+        if label and label[0] == "I":
+            found[-1] = found[-1]._replace(end=end)
+        elif label and label[0] == "B":
+            found.append(Entity(start, end, label[2:]))
+    return tuple(found)
+
+
+ALL = [sentence for sentences in entities.sentences().values() for sentence in sentences]
 
 
 def test_there_and_back_with_the_tokens_of_the_encoder():

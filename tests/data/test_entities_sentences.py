@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from texts import most_alike
 
 from chapters_src.data import entities
 from chapters_src.data.entities import LABELS, SPLITS, bio_labels
@@ -21,7 +22,7 @@ COMMON_WORDS = set(
 
 @pytest.fixture(scope="module")
 def splits():
-    return entities.load()
+    return entities.sentences()
 
 
 @pytest.fixture(scope="module")
@@ -83,16 +84,8 @@ def test_lengths(everything):
 
 def test_no_two_sentences_are_alike(everything):
     assert len({sentence.text.casefold() for _, sentence in everything}) == len(everything)
-    known = {word: i for i, word in enumerate({w for _, s in everything for w in words(s.text)})}
-    has = np.zeros((len(everything), len(known)), dtype=np.float32)
-    for row, (_, sentence) in enumerate(everything):
-        has[row, [known[word] for word in words(sentence.text)]] = 1
-    both = has @ has.T
-    sizes = has.sum(axis=1)
-    jaccard = both / (sizes[:, None] + sizes[None, :] - both)
-    np.fill_diagonal(jaccard, 0)
-    first, second = np.unravel_index(jaccard.argmax(), jaccard.shape)
-    assert jaccard[first, second] < 0.5, (everything[first], everything[second])
+    share, *both = most_alike([sentence.text for _, sentence in everything])
+    assert share < 0.5, both
 
 
 def test_no_run_of_six_words_occurs_twice(everything):

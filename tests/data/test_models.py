@@ -60,7 +60,8 @@ def test_the_library_has_what_the_file_says():
     there |= {"Transformer": "TransformerModel"}
     for name, row in TABLE.iterrows():
         model_class = there.get(name) or row["model_class"]
-        assert hasattr(transformers, model_class) == (row["library"] == "yes"), name
+        has = hasattr(transformers, model_class)
+        assert has == (row["library"] == "yes"), f"{name}: the library has {model_class!r}: {has}"
 
 
 @functools.cache
@@ -91,17 +92,22 @@ def test_vocabulary_and_context_are_those_of_the_model(name):
     if name == "ViT":
         assert row["context"] == (config.image_size // config.patch_size) ** 2 + 1
         return
-    assert row["vocabulary"] == config.vocab_size
+    assert row["vocabulary"] == config.vocab_size, "see the column published"
     reserved = {"RoBERTa": 2, "XLM-R": 2, "Longformer": 2}.get(name, 0)  # Rows that no position uses.
     if name in ("XLNet", "T5", "Qwen2", "Llama", "DeepSeek-V3"):
         return  # No table of positions: the context is the length in training.
-    assert row["context"] == config.max_position_embeddings - reserved
+    assert row["context"] == config.max_position_embeddings - reserved, (
+        "not the number of rows for positions: if it has no such rows, name it in the list above"
+    )
 
 
 @pytest.mark.parametrize("name", BUILT)
 def test_a_tiny_one_runs(name):
     model = models.build(TABLE.loc[name], "tiny")
-    assert sum(parameter.numel() for parameter in model.parameters()) < 200_000
+    size = sum(parameter.numel() for parameter in model.parameters())
+    assert size < 200_000, (
+        f"a tiny {name} has {size:,} parameters: make the settings in the column tiny smaller"
+    )
     if name == "ViT":
         inputs = {"pixel_values": torch.zeros(2, 3, 8, 8)}
     else:

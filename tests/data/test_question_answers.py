@@ -1,4 +1,4 @@
-"""Questions and answers: the reader of their files, the texts against their card, and questions by rule."""
+"""Questions and answers: the reader of their files, and the texts against their card."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from chapters_src import resources
-from chapters_src.data import docstrings, question_answers
+from chapters_src.data import question_answers
 from chapters_src.data.question_answers import KINDS, SPLITS, Question, kind
 from chapters_src.evaluation import answer_scores
 from chapters_src.tokenization.sentences import split_sentences
@@ -47,12 +47,12 @@ FUNCTION_WORDS = words_of("""
 
 @pytest.fixture(scope="module")
 def questions():
-    return question_answers.load()
+    return question_answers.questions()
 
 
 @pytest.fixture(scope="module")
 def unanswerable():
-    return question_answers.load_unanswerable()
+    return question_answers.unanswerable_questions()
 
 
 @pytest.fixture(scope="module")
@@ -234,11 +234,11 @@ def write(folder, monkeypatch, train=GOOD, unanswerable="# bug-one\n! Why?\n"):
 def test_a_small_file(tmp_path, monkeypatch):
     write(tmp_path, monkeypatch)
     context = "The cat, aged 12, saw the 12 mice of Ann."
-    assert question_answers.load()["train"] == [
+    assert question_answers.questions()["train"] == [
         Question("bug-one", context, "Who owns mice?", "Ann", 37, 40),
         Question("bug-one", context, "How many?", "12", 26, 28),
     ]
-    assert question_answers.load_unanswerable() == {
+    assert question_answers.unanswerable_questions() == {
         "train": [Question("bug-one", context, "Why?", "", 0, 0)],
         "validation": [],
         "test": [],
@@ -263,14 +263,14 @@ def test_a_small_file(tmp_path, monkeypatch):
         ("? How", "# bug-one\n? How", 7, "two paragraphs are called 'bug-one'"),
         ("aged 12", "aged  12", 2, "an extra space"),
         ("aged", "ag\ufffd", 2, "is not UTF-8"),
-        (GOOD, "\n", 2, "the file is empty"),
+        (GOOD, "\n", 1, "the file is empty"),
     ],
 )
 def test_a_bad_line_is_named_with_the_way_out(tmp_path, monkeypatch, old, new, line, problem):
     write(tmp_path, monkeypatch, train=GOOD.replace(old, new, 1))
     where = re.escape(f"{tmp_path / 'train.txt'}, line {line}: ")
     with pytest.raises(resources.ResourceError, match=f"{where}.*{problem}.*install the package again"):
-        question_answers.load()
+        question_answers.questions()
 
 
 @pytest.mark.parametrize(
@@ -285,14 +285,7 @@ def test_a_bad_line_is_named_with_the_way_out(tmp_path, monkeypatch, old, new, l
 def test_a_bad_unanswerable_line_is_named(tmp_path, monkeypatch, text, line, problem):
     write(tmp_path, monkeypatch, unanswerable=text)
     with pytest.raises(resources.ResourceError, match=rf"unanswerable\.txt, line {line}: .*{problem}"):
-        question_answers.load_unanswerable()
-
-
-def test_a_missing_file_is_named(tmp_path, monkeypatch):
-    write(tmp_path, monkeypatch)
-    (tmp_path / "test.txt").unlink()
-    with pytest.raises(resources.ResourceError, match=r"test\.txt is missing"):
-        question_answers.load()
+        question_answers.unanswerable_questions()
 
 
 def test_kinds_and_baselines_on_a_text_made_by_hand():
@@ -311,141 +304,3 @@ def test_kinds_and_baselines_on_a_text_made_by_hand():
     assert question_answers.by_kind(context, figs) == "twenty-one"
     assert question_answers.by_kind(context, "Who paid?") == "Bob"
     assert question_answers.by_kind(context, "Why was it Bob who paid?") == "Bob paid."
-
-
-# Questions by rule ----------------------------------------------------------------------------------------
-
-NUMPY_STYLE = r'''Fit a toy.
-
-Parameters
-----------
-n_jobs : int, default=None
-    Number of jobs, see :term:`n_jobs`, to run [1]_.
-
-    A second paragraph that is left out.
-*shape : tuple of int, optional
-    The shape of ``x``. Default is (), as everywhere.
-mode : {'fast', 'exact'}, default: 'fast'
-    What to prefer:
-
-    - 'fast' is fast.
-bad : float
-    Uses :math:`\alpha` in its text.
-torn : int, default=3
-    The default is 4 in truth, contrary to the head.
-kind : {"a", "b"}
-    Which one it is.
-
-Returns
--------
-out : ndarray
-    What cannot be asked for.
-'''  # fmt: skip
-GOOGLE_STYLE = """Train a toy.
-
-Args:
-    rate (`float`, *optional*, defaults to 5e-05):
-        How fast [`~toy.Trainer`] learns.
-    steps (Callable[[int], str], optional): Number of steps
-        to go on for. Default: ``None``
-    plain: Without a type nothing is asked.
-
-Returns:
-    state (int): What cannot be asked for.
-"""
-
-
-def ask(docstring, spans=question_answers._spans):
-    """All that could be asked about each parameter, by name."""
-    return {
-        one.name: [one.text[start:end] for _, start, end in spans(one)]
-        for one in question_answers._parameters(docstring)
-    }
-
-
-def test_what_is_found_in_the_styles_of_numpy_and_of_google():
-    assert ask(NUMPY_STYLE) == {
-        "n_jobs": ["None", "int"],
-        "shape": ["()", "tuple of int"],
-        "torn": ["int"],  # two defaults that disagree
-        "kind": ['{"a", "b"}'],
-    }
-    assert ask(GOOGLE_STYLE) == {"rate": ["5e-05", "float"], "steps": ["None", "Callable[[int], str]"]}
-
-
-def test_questions_of_one_docstring():
-    found = question_answers.parameter_questions("toy.fit", GOOGLE_STYLE)
-    assert len(found) == 2 and len({question.context for question in found}) == 1
-    assert found[0].context == (
-        "rate (float, optional, defaults to 5e-05): How fast toy.Trainer learns.\n"
-        "steps (Callable[[int], str], optional): Number of steps to go on for. Default: None"
-    )
-    for question, name, answers in zip(
-        found, ("rate", "steps"), ({"5e-05", "float"}, {"None", "Callable[[int], str]"}), strict=True
-    ):
-        assert question.answer in answers and name in question.question.rstrip("?").split()
-        assert question.context[question.start : question.end] == question.answer
-        asks_for_default = any(part in question.question for part in ("default", "unless", "nothing"))
-        assert asks_for_default == (question.answer in {"5e-05", "None"})
-    assert question_answers.parameter_questions("toy.fit", GOOGLE_STYLE) == found
-
-
-def test_long_lists_are_cut_and_what_was_seen_does_not_come_again():
-    entry = "x{} : int\n    " + "word " * 30 + "\n"
-    docstring = "Parameters\n----------\n" + "".join(entry.format(i) for i in range(5))
-    seen = set()
-    found = question_answers.parameter_questions("toy", docstring, seen)
-    assert [len(question.context.split("\n")) for question in found] == [3, 3, 3, 2, 2]
-    assert question_answers.parameter_questions("toy", docstring, seen) == []
-
-
-@pytest.fixture(scope="module")
-def parameters():
-    """Of a package that is quick to parse."""
-    return question_answers.load_parameters(("sklearn",))
-
-
-def test_thousands_of_questions_with_right_offsets(parameters):
-    assert len(parameters["train"]) > 3000 and min(map(len, parameters.values())) > 10
-    for split, found in parameters.items():
-        for question in found:
-            assert question.context[question.start : question.end] == question.answer != ""
-            assert question.question.endswith("?") and len(question.answer.split()) <= 10
-            assert docstrings.split_of(question.paragraph) == split
-    several = [question for question in parameters["train"] if "\n" in question.context]
-    assert len(several) > 0.6 * len(parameters["train"])
-
-
-def test_defaults_are_those_that_python_knows():
-    """The oracle is the signature of the class itself."""
-    from inspect import signature
-
-    from sklearn.ensemble import RandomForestClassifier
-
-    known = signature(RandomForestClassifier).parameters
-    found = ask(RandomForestClassifier.__doc__)
-    checked = 0
-    for name, (first, *rest) in found.items():
-        if rest:  # Two spans: the default and the type.
-            assert first.strip("'\"") == str(known[name].default), name
-            checked += 1
-    assert checked > 10
-
-
-def test_splits_of_the_parameters_share_no_run_of_thirteen_words(parameters):
-    before = set()
-    for split in docstrings.SPLITS:
-        texts = {question.context for question in parameters[split]}
-        runs = {run for text in texts for run in docstrings.runs(text)}
-        assert before.isdisjoint(runs)
-        before |= runs
-
-
-def test_one_string_is_no_list_of_packages():
-    with pytest.raises(TypeError, match=r"packages is the string 'numpy'"):
-        question_answers.load_parameters("numpy")
-
-
-def test_a_package_that_is_not_installed_is_named():
-    with pytest.raises(resources.ResourceError, match="'no_such_package'"):
-        question_answers.load_parameters(("no_such_package",))

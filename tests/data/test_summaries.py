@@ -96,7 +96,7 @@ def toy(tmp_path, monkeypatch):
 
 
 def test_a_small_package_gives_exactly_its_pairs(toy):
-    splits, candidates, dropped = summaries.load(("toy",))
+    splits, candidates, dropped = summaries.pairs(("toy",))
     paragraphs = " ".join(BODY.split("\n\n")[0].split()), " ".join(BODY.split("\n\n")[1].split())
     assert splits["validation"] == [
         Pair("\n\n".join(paragraphs), "Row the boat gently down a stream.", "toy", "toy.boats")
@@ -109,20 +109,20 @@ def test_a_small_package_gives_exactly_its_pairs(toy):
 
 
 def test_sentences_that_stand_everywhere_are_left_out(toy):
-    bodies = [pair.body for pair in summaries.load(("toy",)).splits["train"]]
+    bodies = [pair.body for pair in summaries.pairs(("toy",)).splits["train"]]
     assert len(bodies) == 10 and not any("See the manual." in body for body in bodies)
     assert all("boat is copied." in body for body in bodies)
 
 
 def test_what_is_cached_is_what_was_harvested(toy, monkeypatch):
-    first = summaries.load(("toy",))
+    first = summaries.pairs(("toy",))
     monkeypatch.setattr(docstrings, "each_docstring", None)
-    assert summaries.load(("toy",)) == first
+    assert summaries.pairs(("toy",)) == first
 
 
 def test_the_order_of_packages_does_not_matter(toy, monkeypatch):
     monkeypatch.setattr(docstrings, "split_of", lambda module: "train")
-    assert summaries.load(("toy", "peft")) == summaries.load(("peft", "toy", "toy"))
+    assert summaries.pairs(("toy", "peft")) == summaries.pairs(("peft", "toy", "toy"))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_real_package_gives_clean_pairs_and_no_split_shares_a_run_with_another
     monkeypatch.setattr(
         docstrings, "split_of", lambda module: halves.get(".".join(module.split(".")[:2]), "train")
     )
-    found: Pairs = summaries.load(("numpy",))
+    found: Pairs = summaries.pairs(("numpy",))
     runs = {}
     for split, pairs in found.splits.items():
         assert len(pairs) >= 5
@@ -181,6 +181,6 @@ def test_a_real_package_gives_clean_pairs_and_no_split_shares_a_run_with_another
 
 def test_what_cannot_be_had_is_named():
     with pytest.raises(TypeError, match="'numpy',"):
-        summaries.load("numpy")
+        summaries.pairs("numpy")
     with pytest.raises(resources.ResourceError, match=r"'no_such_package'.*pip install"):
-        summaries.load(("no_such_package",))
+        summaries.pairs(("no_such_package",))

@@ -8,7 +8,7 @@ from chapters_src.data import wordnet
 
 @pytest.fixture(scope="module")
 def extract():
-    return wordnet.load()
+    return wordnet.read()
 
 
 def test_the_senses_of_good(extract):
@@ -49,7 +49,7 @@ def test_each_word_has_its_senses_and_nothing_is_there_for_no_reason(extract):
 
 
 def test_some_of_the_words(extract):
-    pandas = wordnet.load(["panda"])
+    pandas = wordnet.read(["panda"])
     assert pandas.chains("giant_panda.n.01") == extract.chains("giant_panda.n.01")
     assert set(pandas.synsets) < set(extract.synsets)
     with pytest.raises(KeyError, match="'fly' is not one of the loaded words: panda"):
@@ -57,7 +57,7 @@ def test_some_of_the_words(extract):
     with pytest.raises(KeyError, match=r"'fly\.n\.01' is not one of the 15"):
         pandas.chains("fly.n.01")
     with pytest.raises(TypeError, match=r"\('panda',\)"):
-        wordnet.load("panda")
+        wordnet.read("panda")
 
 
 DATABASE = {  # Lines of data.noun and data.verb, without their offsets; a pointer names the line above it.
@@ -111,7 +111,7 @@ def nltk_wordnet(tmp_path, monkeypatch):
 
 
 def test_other_words_are_looked_up_with_nltk(nltk_wordnet):
-    found = wordnet.load(["fly", "sea_cow"])
+    found = wordnet.read(["fly", "sea_cow"])
     assert found.senses == {"fly": ("fly.n.01", "tent-fly.n.01", "fly.v.01"), "sea_cow": ("sea_cow.n.01",)}
     assert found.synsets["animal.n.01"] == wordnet.Synset(
         "animal.n.01", ("animal", "beast"), ("entity.n.01",), "a living thing"
@@ -124,12 +124,12 @@ def test_other_words_are_looked_up_with_nltk(nltk_wordnet):
 
 
 def test_what_is_written_is_read_again(nltk_wordnet, tmp_path, monkeypatch):
-    found = wordnet.load(["fly", "sea_cow"])
+    found = wordnet.read(["fly", "sea_cow"])
     wordnet.write(found, tmp_path)
     monkeypatch.setattr(wordnet, "FOLDER", tmp_path)
     monkeypatch.setattr(wordnet, "WORDS", ("fly", "sea_cow"))
     monkeypatch.setattr("nltk.corpus.wordnet", None)
-    assert wordnet.load(["fly", "sea_cow"]) == found
+    assert wordnet.read(["fly", "sea_cow"]) == found
 
 
 def test_without_nltks_copy_the_message_says_how_to_get_it(monkeypatch):
@@ -138,7 +138,7 @@ def test_without_nltks_copy_the_message_says_how_to_get_it(monkeypatch):
     with pytest.raises(
         resources.ResourceError, match=r"no senses of walrus\. It has: array, .*downloader wordnet"
     ):
-        wordnet.load(["panda", "walrus"])
+        wordnet.read(["panda", "walrus"])
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_without_nltks_copy_the_message_says_how_to_get_it(monkeypatch):
     [
         (lambda text: text.replace("\t", " ", 1), "line 1: 1 fields instead of word, synset"),
         (lambda text: text.replace("panda\tg", "panda g"), r"line \d+: 1 fields"),
-        (lambda text: None, "cannot be read"),
+        (lambda text: None, "is missing"),
     ],
 )
 def test_a_damaged_file_is_named_with_its_line(damage, message, tmp_path, monkeypatch):
@@ -154,7 +154,5 @@ def test_a_damaged_file_is_named_with_its_line(damage, message, tmp_path, monkey
     if (damaged := damage(text)) is not None:
         (tmp_path / "senses.tsv").write_text(damaged, encoding="utf-8")
     monkeypatch.setattr(wordnet, "FOLDER", tmp_path)
-    with pytest.raises(
-        resources.ResourceError, match=rf"senses\.tsv.*{message}.*from this book's repository"
-    ):
-        wordnet.load()
+    with pytest.raises(resources.ResourceError, match=rf"senses\.tsv.*{message}.*this book's repository"):
+        wordnet.read()

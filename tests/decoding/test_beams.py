@@ -8,7 +8,7 @@ import pytest
 import torch
 from beside_library import NEW_TOKENS, converted, generate, new_ids, padded, random_prompts, seeded, targets
 from enumeration import END as TINY_END
-from enumeration import continuations, p_value, tiny_model
+from enumeration import continuations, tiny_model
 from library_models import CONFIGS, END, VOCAB_SIZE, library_model
 
 from chapters_src.decoding import (
@@ -203,16 +203,6 @@ def test_one_beam_is_greedy_decoding(kind):
         assert [each[0].ids for each in found] == [each.ids for each in greedy(model, prompts, **same)]
 
 
-@each_kind
-def test_a_source_does_not_depend_on_its_neighbors(kind):
-    model, prompts = library_model(kind, 1), random_prompts(1)
-    together = search(model, kind, prompts, num_beams=3, num_hypotheses=3)
-    for prompt, hypotheses in zip(prompts, together, strict=True):
-        (alone,) = search(model, kind, [prompt], num_beams=3, num_hypotheses=3)
-        assert [each.ids for each in alone] == [each.ids for each in hypotheses]
-        assert [each.score for each in alone] == pytest.approx([each.score for each in hypotheses])
-
-
 def test_sources_that_are_done_are_not_computed():
     model, prompts = library_model("gpt2", 0), random_prompts(0)
     sizes = []
@@ -265,26 +255,6 @@ def test_where_one_token_is_left_beam_sampling_is_greedy(kind):
     found = beam_sample(model, prompts, generator=seeded(), num_beams=3, filters=[top_k(1)], **same)
     assert [each[0].ids for each in found] == [each.ids for each in greedy(model, prompts, **same)]
     assert [len(each) for each in found] == [1] * 4
-
-
-def test_one_step_draws_pairs_without_replacement():
-    """With one beam and one token, the first of two candidates is the answer: drawn as the model says."""
-    model, prompt = tiny_model(0, vocab_size=5), [1, 2]
-    drawn = beam_sample(model, [prompt] * 4000, generator=seeded(), num_beams=1, max_new_tokens=1)
-    exact = continuations(model, prompt, 1)
-    assert p_value([each[0].ids for each in drawn], exact) > 0.001
-    # With two beams both candidates are hypotheses. First a, then b: p(a) p(b) / (1 - p(a)).
-    drawn = beam_sample(
-        model, [prompt] * 4000, generator=seeded(), num_beams=2, num_hypotheses=2, max_new_tokens=1
-    )
-    p = {ids[0]: torch.tensor(number).exp() for ids, number in exact.items()}
-    pairs = {
-        (a, b): (p[a] * p[b] * (1 / (1 - p[a]) + 1 / (1 - p[b]))).log().item()
-        for a, b in itertools.combinations(p, 2)
-    }
-    found = [tuple(sorted(hypothesis.ids[0] for hypothesis in each)) for each in drawn]
-    assert p_value(found, pairs) > 0.001
-    assert all(one.score >= two.score for one, two in drawn)
 
 
 def test_settings_may_be_numbers_and_booleans_of_numpy():

@@ -35,7 +35,7 @@ def test_every_method_writes_on_a_card_what_it_writes_on_the_processor(kind):
             *beam_search(model, prompts, num_beams=3, **same),
             *beam_sample(model, prompts, num_beams=3, generator=seeded(), **same),
             *(
-                [speculative(model, prompts[:1], draft=model, **drawn, **same).continuation]
+                [speculative(model, prompts[0], draft=model, **drawn, **same).continuation]
                 for drawn in ({}, {"generator": seeded()})
             ),
             list(stream(model, prompts[0], generator=seeded(), **same)),

@@ -18,7 +18,9 @@ from transformers.generation import (
     TypicalLogitsWarper,
 )
 
+from chapters_src import decoding
 from chapters_src.decoding import (
+    Filter,
     filters,
     min_p,
     no_repeat_ngram,
@@ -55,6 +57,17 @@ PAIRS = {
     "no_repeat_ngram": (no_repeat_ngram, NoRepeatNGramLogitsProcessor, [st.integers(1, 5)]),
 }
 each_filter = pytest.mark.parametrize("name", list(PAIRS))
+
+
+def test_every_filter_has_its_pair_and_is_exported():
+    public = {name: found for name, found in vars(filters).items() if not name.startswith("_")}
+    makers = {
+        name
+        for name, found in public.items()
+        if getattr(found, "__annotations__", {}).get("return") is Filter
+    }
+    assert makers == set(PAIRS), "a filter has a row in PAIRS"
+    assert makers <= set(decoding.__all__), "decoding/__init__.py exports each filter"
 
 
 def batch(seed, kind="wide", batch_size=3, length=12, vocab_size=30):

@@ -150,7 +150,7 @@ def test_every_method_follows_them():
     stop = Stop((), string, TOKENIZER)
     (expected,) = greedy(model, [[5, 6]], max_new_tokens=8, stop=stop)
     assert expected.finished == "stop" and expected.text == text.partition(string)[0]
-    found = speculative(model, [[5, 6]], draft=model, num_drafted=7, max_new_tokens=8, stop=stop)
+    found = speculative(model, [5, 6], draft=model, num_drafted=7, max_new_tokens=8, stop=stop)
     assert found.continuation.ids == expected.ids and found.continuation.text == expected.text
     for seed in range(20):
         drawn = {"generator": seeded(seed), "max_new_tokens": 8, "stop": stop}

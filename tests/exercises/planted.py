@@ -24,6 +24,14 @@ class Planted:
     secrets: tuple[str, ...] = ()  # What no hint may say.
 
 
+PLANTED: dict[str, Callable[[], Planted]] = {}
+
+
+def planted(number: str) -> Callable:
+    """Register what makes the planted answers of an exercise."""
+    return lambda make: PLANTED.setdefault(number, make)
+
+
 def notebook_of(chapter: int) -> Path:
     return next(path for path in notebooks() if path.name.startswith(f"{chapter:02}_"))
 

@@ -5,34 +5,28 @@ from types import SimpleNamespace
 
 import pandas as pd
 import torch
-from planted import Planted, defined
+from planted import Planted, defined, planted
 
 MESSAGE, NAMES, ANSWERS = "my_message", "my_names", "my_answers"
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "1.1": Planted(
-            (4,),
-            {
-                "Those are words": (2,),
-                "after aggregation": (1,),
-                "Those are characters": (11,),
-                "special tokens": (6,),
-                "too few": (3,),
-                "too many": (5,),
-            },
-            secrets=("4", "four", "##"),
-        ),
-        "1.2": a_vector(),
-        "1.3": descriptions(),
-        "1.4": she_or_he(),
-        "1.5": spans(),
-        "1.6": own_message(),
-    }
+@planted("1.1")
+def tokens() -> Planted:
+    return Planted(
+        (4,),
+        {
+            "Those are words": (2,),
+            "after aggregation": (1,),
+            "Those are characters": (11,),
+            "special tokens": (6,),
+            "too few": (3,),
+            "too many": (5,),
+        },
+        secrets=("4", "four", "##"),
+    )
 
 
+@planted("1.2")
 def a_vector() -> Planted:
     return Planted(
         tuple(defined(1, "legend")),
@@ -41,13 +35,14 @@ def a_vector() -> Planted:
             "looks at itself": ([3.3, 0.0],),
             "second number": ([2.0, 9.0],),
             "too little": ([2.5, 0.0],),
-            "a vector of two numbers": (5.0,),
+            "has to be 2 numbers": (5.0,),
         },
         also_right=((torch.tensor([4.7, 1.0]),), ([100, -3],)),
         secrets=("4.6", "4.7", "5.0"),
     )
 
 
+@planted("1.3")
 def descriptions() -> Planted:
     """Three kinds; a description is right if it holds the word that stands for its kind."""
     kinds = {"bug": "a bug", "travel": "a trip", "life": "a birth"}
@@ -95,6 +90,7 @@ class Fill:
         return [{"token_str": name, "score": scores[name]} for name in targets]
 
 
+@planted("1.4")
 def she_or_he() -> Planted:
     frames = ["The {} said that [MASK] was late.", "When the {} called, [MASK] left."]
     known = (["aunt", "girl", "mother"], ["uncle", "man", "son"])
@@ -102,7 +98,7 @@ def she_or_he() -> Planted:
     return Planted(
         (7 / 9, 0.75),
         {
-            "the other way round": (2 / 9, 0.75),
+            "the other way around": (2 / 9, 0.75),
             "only within pairs": (7 / 9, 1.0),
             "a share, from 0 to 1": (7, 0.75),
             "both frames": (8 / 9, 0.75),
@@ -114,6 +110,7 @@ def she_or_he() -> Planted:
     )
 
 
+@planted("1.5")
 def spans() -> Planted:
     inside = torch.tensor([False, False, True, True, True])
 
@@ -141,6 +138,7 @@ def spans() -> Planted:
     )
 
 
+@planted("1.6")
 def own_message() -> Planted:
     message, names, answers = defined(1, MESSAGE, NAMES, ANSWERS)
 

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import torch
-from planted import Planted, defined
+from planted import Planted, defined, planted
 
 from chapters_src.data import wordnet
 from chapters_src.word_vectors import WordVectors
@@ -12,20 +12,9 @@ from chapters_src.word_vectors import WordVectors
 STEMS = [f"stem{letter}" for letter in "abcdefghijkl"]
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "2.1": trees(),
-        "2.2": guesses(),
-        "2.3": rated(),
-        "2.4": kernel(),
-        "2.5": families(),
-        "2.6": glove(),
-    }
-
-
+@planted("2.1")
 def trees() -> Planted:
-    book = wordnet.load()
+    book = wordnet.read()
     return Planted(
         ("entity.n.01",),
         {
@@ -35,21 +24,19 @@ def trees() -> Planted:
             "not the name of a synset": ("tree.n.99",),
             "above neither": (book.of("motel")[0].name,),
             "a synset itself": (book.synsets["entity.n.01"],),
-            "Wanted the name": (3,),
+            "has to be the name": (3,),
         },
         secrets=("entity", "entity.n.01"),
     )
 
 
+@planted("2.2")
 def guesses() -> Planted:
     (gradients,) = defined(2, "gradients", torch=torch)
 
     def errors(v, u, first=-1.0):
         error = torch.sigmoid(u @ v)
         return torch.cat([error[:1] + first, error[1:]])
-
-    def as_arrays(v, u):
-        return [-each for each in gradients(v, u)]
 
     def by_autograd(v, u):
         v.requires_grad_(), u.requires_grad_()
@@ -61,7 +48,7 @@ def guesses() -> Planted:
         (gradients,),
         {
             "Autograd is switched off": (by_autograd,),
-            "wrong sign": (as_arrays,),
+            "wrong sign": (lambda v, u: [-each for each in gradients(v, u)],),
             "treated as noise": (lambda v, u: (errors(v, u, 0) @ u, torch.outer(errors(v, u), v)),),
             "only the true word's part": (
                 lambda v, u: (errors(v, u)[0] * u[0], torch.outer(errors(v, u), v)),
@@ -76,6 +63,7 @@ def guesses() -> Planted:
     )
 
 
+@planted("2.3")
 def rated() -> Planted:
     draw = np.random.default_rng(2)
     pairs = [(f"one{i}", f"other{i}") for i in range(12)]
@@ -92,7 +80,6 @@ def rated() -> Planted:
             "the order of the cosines": (copied,),
             "twelve pairs, not": ([1, 2, 3],),
             "not one of the twelve": ({("one0", "zibble" + str(i)): i for i in range(10)} | {1: 2, 3: 4},),
-            "has to be a number": (mine | {pairs[3]: "high"},),
         },
         {"ours": ours, "again": again, "gemma": gemma},
         also_right=(({pair: rating / 2 for pair, rating in mine.items()},),),
@@ -100,6 +87,7 @@ def rated() -> Planted:
     )
 
 
+@planted("2.4")
 def kernel() -> Planted:
     draw = np.random.default_rng(2)
     words = ["kernel", *(f"word{i}" for i in range(39))]
@@ -143,6 +131,7 @@ def agreement(tables, words, row) -> float:
     return float(np.corrcoef(*rows)[0, 1])
 
 
+@planted("2.5")
 def families() -> Planted:
     draw = np.random.default_rng(2)
     stems = 3 * draw.normal(size=(12, 30))
@@ -186,6 +175,7 @@ def added(table, pairs, exclude) -> float:
     return float(np.mean(right))
 
 
+@planted("2.6")
 def glove() -> Planted:
     draw = np.random.default_rng(2)
     frequent = [f"{word}{s}" for word in (f"w{i}" for i in range(500)) for s in ("", "s")]
@@ -202,7 +192,7 @@ def glove() -> Planted:
             "but too little": (WordVectors(frequent, stems + 2.6 * noise),),
             "here are 900": (WordVectors(frequent[:900], learned.matrix[:900]),),
             "infinite or NaN": (WordVectors(frequent, broken),),
-            "Wanted a WordVectors": (learned.matrix,),
+            "has to be a WordVectors": (learned.matrix,),
         },
         {"frequent": frequent, "task": task},
         also_right=((WordVectors(frequent[::-1], learned.matrix[::-1]),),),

@@ -11,31 +11,20 @@ from pathlib import Path
 
 import torch
 import transformers
-from planted import Planted, defined
+from planted import Planted, defined, planted
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from chapters_src.tokenization import BytePairTokenizer, WordPieceTokenizer
 from paths import PACKAGE, ROOT
 
-PROSE = [
-    text for text in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n\n") if text.strip()
-]
+PAGES = [ROOT / name for name in ("CONTRIBUTING.md", "STYLE.md", "MAINTAINING.md")]
+PROSE = [t for page in PAGES for t in page.read_text(encoding="utf-8").split("\n\n") if t.strip()]
 SIZE = 500
 END = "<|endoftext|>"
 MARKS = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"]
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "3.1": long_texts(),
-        "3.2": typed_text(),
-        "3.3": dropout(),
-        "3.4": new_piece(),
-        "3.5": own_texts(),
-    }
-
-
+@planted("3.1")
 def long_texts() -> Planted:
     (right,) = defined(3, "windows")
 
@@ -96,6 +85,7 @@ def small_gemma() -> Tokenizer:
     return gemma
 
 
+@planted("3.2")
 def typed_text() -> Planted:
     gemma = small_gemma()
     names = ("join", "encode", "safe_encode")
@@ -148,6 +138,7 @@ def typed_text() -> Planted:
     )  # fmt: skip
 
 
+@planted("3.3")
 def dropout() -> Planted:
     join, right = defined(3, "join", "join_with_dropout", pairwise=pairwise)
 
@@ -225,6 +216,7 @@ def almost_right(right):
     return longest_in_front
 
 
+@planted("3.4")
 def new_piece() -> Planted:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     text = "does auto_place look at the size of figure before it moves legend?"
@@ -291,6 +283,7 @@ def new_piece() -> Planted:
     )
 
 
+@planted("3.5")
 def own_texts() -> Planted:
     bpe = BytePairTokenizer.train(PROSE[10:], vocab_size=SIZE, special_tokens=(END,))
     sources = [path.read_text(encoding="utf-8") for path in sorted((PACKAGE / "tokenization").glob("*.py"))]

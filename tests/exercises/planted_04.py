@@ -2,24 +2,13 @@
 
 import numpy as np
 import torch
-from planted import Planted, defined
+from planted import Planted, defined, planted
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from chapters_src.exercises.chapter_04 import FEAR, _both_orders, _head
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "4.1": saved(),
-        "4.2": maximum(),
-        "4.3": promise(),
-        "4.4": shortcut(),
-        "4.5": copies(),
-        "4.6": own(),
-    }
-
-
+@planted("4.1")
 def saved() -> Planted:
     lengths = np.random.default_rng(0).integers(5, 90, 1500).tolist()
     known = {"lengths": lengths}
@@ -50,17 +39,12 @@ def saved() -> Planted:
     )
 
 
+@planted("4.2")
 def maximum() -> Planted:
     (right,) = defined(4, "max_pool", torch=torch)
 
-    def zeros(states, mask):
-        return (states * mask[..., None]).amax(dim=1)
-
     def mean(states, mask):
         return (states * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-
-    def minus_a_little(states, mask):
-        return states.masked_fill(mask[..., None] == 0, -1.0).amax(dim=1)
 
     def minus_ten(states, mask):
         return states.masked_fill(mask[..., None] == 0, -10.0).amax(dim=1)
@@ -71,12 +55,11 @@ def maximum() -> Planted:
     return Planted(
         (right,),
         {
-            "the first of them is 0": (zeros,),
+            "the first of them is 0": (lambda states, mask: (states * mask[..., None]).amax(dim=1),),
             "its padding takes part": (lambda states, mask: states.amax(dim=1),),
             "is the mean over its tokens": (mean,),
             "is not the maximum": (lambda states, mask: states[:, 0],),
             "wanted a tensor of shape": (lambda states, mask: states.amax(dim=2),),
-            "differ from those it has alone": (minus_a_little,),
             "padded to 6, has 1 of 16": (minus_ten,),
             "padded to 6, has 16 of 16": (not_a_number,),
             "gives 2 things": (lambda states, mask: states.max(dim=1),),
@@ -89,6 +72,7 @@ def maximum() -> Planted:
     )
 
 
+@planted("4.3")
 def promise() -> Planted:
     generator = np.random.default_rng(2)
     y = generator.integers(0, FEAR + 1, 1700)
@@ -105,10 +89,8 @@ def promise() -> Planted:
             "Was the probe asked": (naive,),
             "a few points, not so many": (float(np.quantile(unseen, 0.3)),),
             "or below it": (float(np.quantile(unseen, 0.8)),),
-            "finds 100%": (0.001,),
             "more false alarms": (float(np.quantile(unseen, 0.1)),),
             "lies between 0 and 1": (20,),
-            "has to be a number": ("0.2",),
         },
         {"chances": head.predict_proba(others)[:, -1], "is_fear": is_fear, "x": x, "y": y},
         also_right=(
@@ -130,6 +112,7 @@ def vectors_of(texts):
     return np.hstack([np.array(rows, float), np.array(noise), 3 * np.array(ends)])
 
 
+@planted("4.4")
 def shortcut() -> Planted:
     generator = np.random.default_rng(0)
     y = generator.integers(0, 3, 300)
@@ -179,6 +162,7 @@ def shortcut() -> Planted:
     )
 
 
+@planted("4.5")
 def copies() -> Planted:
     generator = np.random.default_rng(1)
     y = generator.choice(4, 600, p=[0.7, 0.2, 0.06, 0.04])
@@ -199,6 +183,7 @@ def copies() -> Planted:
     )
 
 
+@planted("4.6")
 def own() -> Planted:
     labels = ["sun", "rain"] * 40
     texts = [f"number {i} is {'rain' if i % 2 else 'sun'}ny" for i in range(80)]
@@ -219,7 +204,7 @@ def own() -> Planted:
             "go with your verdict": (mixed, labels, "open"),
             "Encoder 1.00, counts 1.00": (texts, labels, "counts"),
             "two to five classes": (texts, [str(i) for i in range(80)], "open"),
-            'has to be "encoder", "counts" or "open"': (texts, labels, "better"),
+            "has to be one of 'encoder', 'counts', 'open'": (texts, labels, "better"),
             "a list of strings": (texts, list(range(80)), "open"),
         },
         {"vectors_of": of_number},

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from planted import Planted, defined
+from planted import Planted, defined, planted
 from torch.nn import functional as F
 from transformers import AutoTokenizer, pipeline
 
@@ -14,18 +14,7 @@ from chapters_src.exercises.chapter_05 import SIZES, _softmax
 from chapters_src.pretrained import mean_pool_classifier
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "5.1": parts(),
-        "5.2": counted(),
-        "5.3": shares(),
-        "5.4": halves(),
-        "5.5": errors(),
-        "5.6": own(),
-    }
-
-
+@planted("5.1")
 def parts() -> Planted:
     (right,) = defined(5, "accumulate", F=F)
 
@@ -62,18 +51,17 @@ def parts() -> Planted:
             "each part counts the same": (weighed(lambda size: 1 / (3 * size)),),
             "are added up": (weighed(lambda size: 1 / size),),
             "16 times as long": (weighed(lambda size: 1),),
-            "0.333 times as long": (weighed(lambda size: 1 / (3 * sum(SIZES))),),
             "only the last part": (zeroed,),
             "weights have changed": (stepped,),
             "has no gradient": (lambda model, parts: 1.0,),
             "another direction": (weighed(lambda size: size),),
-            "Wanted a function": (0.6,),
         },
         also_right=((zeroed_before,),),
         secrets=("sum(len", "reduction"),
     )
 
 
+@planted("5.2")
 def counted() -> Planted:
     width, num_layers, num_classes = 384, 6, 6
     return Planted(
@@ -87,7 +75,6 @@ def counted() -> Planted:
             "A and B are two": (149766, 384),
             "the matrix 147,456": (149766, 96),
             "A rank is above 0": (149766, 0),
-            "has to be a number": ("many", 192),
         },
         {"width": width, "num_layers": num_layers, "num_classes": num_classes},
         also_right=((np.int64(149766), 192.0),),
@@ -95,6 +82,7 @@ def counted() -> Planted:
     )
 
 
+@planted("5.3")
 def shares() -> Planted:
     (right,) = defined(5, "adapt", np=np)
 
@@ -111,7 +99,7 @@ def shares() -> Planted:
             "are still in it": (lambda z, old, new: z + np.log(new),),
             "you give probabilities": (lambda z, old, new: _softmax(right(z, old, new)),),
             "not those of Bayes' rule": (lambda z, old, new: z * new / old,),
-            "changes the logits": (in_place,),
+            "changes its argument": (in_place,),
             "50 messages and 3 classes": (lambda z, old, new: right(z, old, new)[0],),
         },
         also_right=((lambda z, old, new: torch.tensor(np.log(_softmax(z) * new / old)),),),
@@ -119,6 +107,7 @@ def shares() -> Planted:
     )
 
 
+@planted("5.4")
 def halves() -> Planted:
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 4, 400)
@@ -143,6 +132,7 @@ def halves() -> Planted:
     )
 
 
+@planted("5.5")
 def errors() -> Planted:
     generator = np.random.default_rng(0)
     correct = generator.integers(0, 4, 500)
@@ -193,42 +183,13 @@ def errors() -> Planted:
     )
 
 
-SUBJECTS = [
-    "apple",
-    "bread",
-    "cheese",
-    "dumpling",
-    "egg",
-    "fennel",
-    "garlic",
-    "honey",
-    "ice",
-    "jam",
-    "kale",
-    "lemon",
-    "mango",
-    "noodle",
-    "olive",
-]
-MANY = [
-    "plum",
-    "quince",
-    "radish",
-    "salt",
-    "tea",
-    "udon",
-    "vanilla",
-    "walnut",
-    "yam",
-    "zucchini",
-    "basil",
-    "cumin",
-    "dill",
-    "fig",
-    "ginger",
-]
+DISHES = ("soup", "bread", "cake", "salad", "pie")
+FRUITS = ("apple", "cheese", "fennel", "honey", "lemon", "plum")
+FOODS = [f"{fruit}{dish}" for fruit in FRUITS for dish in DISHES]
+SUBJECTS, MANY = FOODS[:15], FOODS[15:]
 
 
+@planted("5.6")
 def own() -> Planted:
     pairs = [(f"{word} {other}", kind) for word, other in zip(SUBJECTS, MANY, strict=True) for kind in "ab"]
     pairs = [(f"{text} {kind * 3} {i}", kind) for i, (text, kind) in enumerate(pairs)]

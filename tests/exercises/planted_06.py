@@ -3,21 +3,10 @@
 import re
 
 import torch
-from planted import Planted, defined
+from planted import Planted, defined, planted
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "6.1": gru(),
-        "6.2": scores(),
-        "6.3": layers(),
-        "6.4": questions(),
-        "6.5": clauses(),
-        "6.6": positions(),
-    }
-
-
+@planted("6.1")
 def gru() -> Planted:
     return Planted(
         (1_250_304,),
@@ -28,13 +17,13 @@ def gru() -> Planted:
             "the two gates": (833_536,),
             "an LSTM's": (1_667_072,),
             "one by one": (512,),
-            "has to be a number": ("many",),
         },
         also_right=((1_250_304.0,), (torch.tensor(1_250_304),)),
         secrets=("1250304", "1,250,304"),
     )
 
 
+@planted("6.2")
 def scores() -> Planted:
     right = of(ALPHA)
     return Planted(
@@ -42,13 +31,13 @@ def scores() -> Planted:
         {
             "is the average subtracted": ([-0.3368, -1.6484, 0.1450],),
             "not multiplied by the weights": ([value / w for value, w in zip(right, ALPHA, strict=True)],),
-            "wrong way round": ([-value for value in right],),
-            "add up to 0": ([0.5, 0.5, 0.5],),
+            "wrong way around": ([-value for value in right],),
+            "has to be 0": ([0.5, 0.5, 0.5],),
             "not so for e_1 and e_2": ([right[0] + 0.1, right[1] - 0.1, right[2]],),
             "belong to the dot product": (of(DOT),),
             "belong to the general score": (of(GENERAL),),
             "is the plain one": (of(ALPHA, mean=[-1 / 3, 1 / 3]),),
-            "wanted three numbers": ([1.0],),
+            "has to be 3 numbers": ([1.0],),
         },
         also_right=((torch.tensor(right),), ((0.028, -0.33, 0.302),)),
         secrets=("0.028", "0.03", "0.33", "0.330", "0.302", "0.30"),
@@ -65,6 +54,7 @@ def of(weights, mean=None):
     return [w * (0.3 * (h[0] - mean[0]) - 2 * (h[1] - mean[1])) for w, h in zip(weights, STATES, strict=True)]
 
 
+@planted("6.3")
 def layers() -> Planted:
     return Planted(
         (512, 10),
@@ -82,6 +72,7 @@ def layers() -> Planted:
     )
 
 
+@planted("6.4")
 def questions() -> Planted:
     easy, hard = defined(6, "easy", "hard")
 
@@ -117,6 +108,7 @@ def questions() -> Planted:
     )
 
 
+@planted("6.5")
 def clauses() -> Planted:
     words = "i we cannot sleep because the new picture is ugly , . <end>"
     known = dict.fromkeys(re.findall(r"\S+", words), 0)
@@ -159,15 +151,11 @@ def clauses() -> Planted:
     )
 
 
+@planted("6.6")
 def positions() -> Planted:
     return Planted(
         (13, 13),
-        {
-            "count from 0": (12, 12),
-            "an earlier position fails": (13, 18),
-            "700 steps": (7, 13),
-            "has to be a number": ("x", 13),
-        },
+        {"count from 0": (12, 12), "an earlier position fails": (13, 18), "700 steps": (7, 13)},
         also_right=((13.0, torch.tensor(13)),),
         secrets=("13",),
     )

@@ -4,24 +4,13 @@ import math
 
 import torch
 import torch.nn.functional as F
-from planted import Planted, defined
+from planted import Planted, defined, planted
 from transformers import BertConfig, BertModel
 
 from chapters_src.exercises.chapter_07 import _changes, _rank
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "7.1": derivative(),
-        "7.2": before(),
-        "7.3": ranks(),
-        "7.4": cheat(),
-        "7.5": own(),
-        "7.6": blocks(),
-    }
-
-
+@planted("7.1")
 def derivative() -> Planted:
     (right,) = defined(7, "softmax_jacobian", torch=torch)
 
@@ -41,9 +30,6 @@ def derivative() -> Planted:
         w = scores.softmax(dim=-1)
         return torch.outer(w, w) - torch.diag(w)
 
-    def automatic(scores):
-        return torch.autograd.functional.jacobian(lambda s: s.softmax(-1), scores)
-
     return Planted(
         (right,),
         {
@@ -53,11 +39,12 @@ def derivative() -> Planted:
             "differs from that of automatic": (negative,),
             "wanted a tensor of shape": (lambda scores: scores.softmax(dim=-1),),
         },
-        also_right=((automatic,),),
+        also_right=((lambda scores: torch.autograd.functional.jacobian(lambda s: s.softmax(-1), scores),),),
         secrets=("outer", "-w_i w_j"),
     )
 
 
+@planted("7.2")
 def before() -> Planted:
     eye = torch.eye(12)
     shift = eye.roll(-1, dims=1)
@@ -69,7 +56,7 @@ def before() -> Planted:
             "looks at the token itself": (100 * eye, eye),
             "has to be sharper": (3 * shift, eye),
             "have no product": (100 * shift, eye[:, :7]),
-            "wanted a tensor of shape": (100 * shift[:4], eye),
+            "has to be a tensor of shape": (100 * shift[:4], eye),
             "of some token's weight.": (eye * 0, eye),
         },
         also_right=(
@@ -97,6 +84,7 @@ def small_encoder() -> tuple[BertModel, dict]:
     }
 
 
+@planted("7.3")
 def ranks() -> Planted:
     encoder, batch = small_encoder()
     change = _changes(encoder, batch)
@@ -109,7 +97,6 @@ def ranks() -> Planted:
             "count from 1": (right[0] - 1, right[1] - 1),
             "upside down": (13 - right[0], 13 - right[1]),
             "are not their ranks": (right[0], right[1] + 20),
-            "has to be a number": ("first", right[1]),
         },
         {"encoder": encoder, "batch": batch},
         also_right=((float(right[0]), torch.tensor(right[1])),),
@@ -117,6 +104,7 @@ def ranks() -> Planted:
     )
 
 
+@planted("7.4")
 def cheat() -> Planted:
     return Planted(
         (math.log(20) / 12,),
@@ -127,7 +115,6 @@ def cheat() -> Planted:
             "what some training reaches": (0.285,),
             "is in bits": (math.log2(20) / 12,),
             "how many positions do": (1.5,),
-            "has to be a number": ("low",),
         },
         also_right=((0.25,), (torch.tensor(0.2496),)),
         secrets=("0.25", "0.250", "1/12", "last"),
@@ -146,6 +133,7 @@ def run(text):
     return tokens, scores.softmax(dim=-1), None
 
 
+@planted("7.5")
 def own() -> Planted:
     holds = [(f"loyal number {i} asks w{i}", "asks", f"w{i}") for i in range(16)]
     fails = [(f"{'early' if i < 8 else 'later'} number {i} asks w{i}", "asks", f"w{i}") for i in range(16)]
@@ -156,10 +144,10 @@ def own() -> Planted:
         {
             "not what the last eight sentences say": (holds, "fails"),
             "a target in both halves": (shared, "holds"),
-            "Wanted 16 sentences": (holds[:10], "holds"),
+            "a list of 16 triples": (holds[:10], "holds"),
             "is 0 times among the tokens": ([("loyal asks this", "asks", "that"), *holds[1:]], "holds"),
-            'has to be "holds"': (holds, "yes"),
-            "Wanted (sentence, word": ([("loyal asks w0", "asks"), *holds[1:]], "holds"),
+            "has to be one of 'holds'": (holds, "yes"),
+            "sentence, word that attends": ([("loyal asks w0", "asks"), *holds[1:]], "holds"),
             "A sentence occurs twice": ([holds[1], *holds[1:]], "holds"),
         },
         {"run": run},
@@ -178,6 +166,7 @@ def run_ranks(relation) -> int:
     return int((last >= last[first.argmax()]).sum())
 
 
+@planted("7.6")
 def blocks() -> Planted:
     (right,) = defined(7, "attend_in_blocks", torch=torch, math=math)
     (attend,) = defined(7, "attend", math=math)

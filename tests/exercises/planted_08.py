@@ -4,25 +4,14 @@ import math
 from types import SimpleNamespace
 
 import torch
-from planted import Planted, defined
+from planted import Planted, defined, planted
 from torch import nn
 from torch.nn import functional as F
 
 from chapters_src.attention import CrossAttention, MultiHeadAttention
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "8.1": gate(),
-        "8.2": llama(),
-        "8.3": bias(),
-        "8.4": cache(),
-        "8.5": bets(),
-        "8.6": gpt2(),
-    }
-
-
+@planted("8.1")
 def gate() -> Planted:
     return Planted(
         tuple(defined(8, "gated_width")),
@@ -31,7 +20,6 @@ def gate() -> Planted:
             "half of the plain one's": (192,),
             "more parameters": (300,),
             "fewer parameters": (255,),
-            "has to be a number": ("8/3",),
         },
         also_right=((256.0,), (torch.tensor(256),)),
         secrets=("256",),
@@ -42,6 +30,7 @@ KNOWN = {"torch": torch, "nn": nn, "F": F, "math": math}
 OF_TODAY = ("GatedFeedForward", "RMSNorm", "rotate", "SharedAttention", "window_mask", "TodaysLayer")
 
 
+@planted("8.2")
 def llama() -> Planted:
     known = dict(KNOWN)
     *parts, layer, right = defined(8, *OF_TODAY, "LlamaLayer", "llama_layer", **known)
@@ -90,26 +79,17 @@ def llama() -> Planted:
 
         made.attention.__class__ = Tiled
 
-    def unscaled(made, c):
-        made.attention.query.register_forward_hook(
-            lambda module, inputs, query: query * math.sqrt(c.head_dim)
-        )
+    def with_queries(change):
+        def hook(made, c):
+            made.attention.query.register_forward_hook(lambda module, inputs, query: change(query, c))
+
+        return with_change(hook)
 
     def normalized(made, c):
         plain = norm(c.head_dim)
         made.attention.query_norm = made.attention.key_norm = plain.requires_grad_(False)
         del plain.gain
         plain.gain = 1.0
-
-    def all_norms(c):
-        made = layer(c)
-        made.attention.query_norm = norm(c.head_dim)
-        return made
-
-    def without(c):
-        made = layer(c)
-        del made.feed_forward.up
-        return made
 
     def epsilon(made, c):
         for each in made.norms:
@@ -118,8 +98,8 @@ def llama() -> Planted:
     def sees_all(made, c):
         made.attention.register_forward_pre_hook(lambda module, inputs: (inputs[0], inputs[1] | True))
 
-    def transposed(made, c):
-        made.attention.query.register_forward_hook(lambda module, inputs, output: output.flip(-1))
+    def one_norm_more(made, c):
+        made.attention.query_norm = norm(c.head_dim)
 
     return Planted(
         (right,),
@@ -132,11 +112,11 @@ def llama() -> Planted:
             "with the base 10,000": (with_change(lambda made, c: setattr(made.attention, "base", 10_000)),),
             "the epsilon 1e-6": (with_change(epsilon),),
             "normalizes its queries": (with_change(normalized),),
-            "are not divided": (with_change(unscaled),),
-            "has attention.query_norm.gain, and Llama has not": (all_norms,),
-            "has no feed_forward.up.weight": (without,),
+            "are not divided": (with_queries(lambda query, c: query * math.sqrt(c.head_dim)),),
+            "has attention.query_norm.gain, and Llama has not": (with_change(one_norm_more),),
+            "has no feed_forward.up.weight": (with_change(lambda made, c: delattr(made.feed_forward, "up")),),
             "earlier tokens see later ones": (with_change(sees_all),),
-            "in draw 1 of four": (with_change(transposed),),
+            "in draw 1 of four": (with_queries(lambda query, c: query.flip(-1)),),
             "wanted a module": (lambda c: c,),
             "raised KeyError": (lambda c: todays(c, "sliding_attention"),),
         },
@@ -145,6 +125,7 @@ def llama() -> Planted:
     )
 
 
+@planted("8.3")
 def bias() -> Planted:
     (right,) = defined(8, "alibi", torch=torch)
     slopes = [2.0**-h for h in range(1, 9)]
@@ -175,6 +156,7 @@ def bias() -> Planted:
     )
 
 
+@planted("8.4")
 def cache() -> Planted:
     return Planted(
         tuple(defined(8, "times_without_cache")),
@@ -209,6 +191,7 @@ class Little(nn.Module):
         return states
 
 
+@planted("8.5")
 def bets() -> Planted:
     model, ids = Little(), torch.tensor([[1]])
 
@@ -256,6 +239,7 @@ def bets() -> Planted:
     )
 
 
+@planted("8.6")
 def gpt2() -> Planted:
     known = KNOWN | {"MultiHeadAttention": MultiHeadAttention, "CrossAttention": CrossAttention}
     feed_forward, _, tanh, right = defined(
@@ -310,7 +294,7 @@ def gpt2() -> Planted:
             "bare sum": (no_last,),
             "earlier tokens see later ones": (sees_all,),
             "in draw 1 of four": (lambda tensors, ids, heads: 2 * right(tensors, ids, heads),),
-            "wanted logits of shape": (lambda tensors, ids, heads: right(tensors, ids, heads)[0],),
+            "wanted a tensor of shape": (lambda tensors, ids, heads: right(tensors, ids, heads)[0],),
         },
         secrets=("tanh", ".T"),
     )

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import torch
-from planted import Planted, defined
+from planted import Planted, defined, planted
 from torch import nn
 
 from chapters_src import pretrained, resources
@@ -35,18 +35,7 @@ def translate(model, texts):
     return [c.text for c in greedy(model, sources, max_new_tokens=16, target_ids=[START], stop=stop)]
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "9.1": smoothing(),
-        "9.2": by_hand(),
-        "9.3": lengths(),
-        "9.4": bags(),
-        "9.5": verbs(),
-        "9.6": words(),
-    }
-
-
+@planted("9.1")
 def smoothing() -> Planted:
     return Planted(
         (0.8223, 0.0513),
@@ -66,13 +55,13 @@ def smoothing() -> Planted:
             "the smoothed loss again": (0.8223, 0.8223),
             "a probability, not a loss": (0.8223, 0.95),
             "sees only the right piece": (0.8223, 0.5),
-            "has to be a number": ("x", 0.0513),
         },
         also_right=((0.82, 0.05), (torch.tensor(0.8223), 0.051)),
         secrets=("0.822", "0.82", "0.051", "0.0513"),
     )
 
 
+@planted("9.2")
 def by_hand() -> Planted:
     return Planted(
         (43.5817,),
@@ -88,13 +77,13 @@ def by_hand() -> Planted:
             "needs its root": (4.1346,),
             "of 100?": (0.43582,),
             "of the 22 words 19 are": (12.0,),
-            "has to be a number": ("x",),
         },
         also_right=((43.6,), (torch.tensor(43.58),)),
         secrets=("43.6", "43.58", "43.5817"),
     )
 
 
+@planted("9.3")
 def lengths() -> Planted:
     """Ten references of ten words; of the translations some are cut, one is filled up rightly."""
     references = [" ".join([word] * 10) for word in "abcdefghij"]
@@ -113,16 +102,14 @@ def lengths() -> Planted:
             "is that the shipped translator": (written | {0: cut}, 2, 1),
             "has 3 translations": (written | {2: some[:3]}, 2, 1),
             "a list of translations": (written | {2: "x"}, 2, 1),
-            "with the powers": (none, 2, 1),
-            "wanted are the powers": ({0: none, 2: some}, 2, 1),
+            "a dictionary with the powers": (none, 2, 1),
+            "has to be a dictionary with the powers": ({0: none, 2: some}, 2, 1),
             "is another power nearer": (written, 4, 1),
             "one of the powers": (written, 3, 1),
-            "`fits` has to be a number": (written, "x", 1),
             "so many are right": (written, 2, 4),
             "difference of two counts": (written, 2, 0),
             "so many changed": (written, 2, 7),
             "sentence by sentence": (written, 2, 5),
-            "`rescued` has to be a number": (written, 2, "x"),
         },
         {"references": {"longer": references}},
         also_right=(({0.0: none, 2.0: tuple(some), 4.0: most}, 2.0, torch.tensor(1)),),
@@ -130,6 +117,7 @@ def lengths() -> Planted:
     )
 
 
+@planted("9.4")
 def bags() -> Planted:
     model, _ = shipped()
     [without_order] = defined(9, "without_order", copy=copy)
@@ -188,6 +176,7 @@ def adverbs():
     return [(f"He {a} sleeps {b}.", f"He {b} sleeps {a}.") for a in some for b in some if a < b][:20]
 
 
+@planted("9.5")
 def verbs() -> Planted:
     model, tokenizer = shipped()
     known = {"shipped": model, "tokenizer": tokenizer, "texts": Texts(tokenizer)}
@@ -213,7 +202,7 @@ def verbs() -> Planted:
             "too low": (lambda *case: next_word(*case) / 2, "written"),
             "too high": (lambda *case: next_word(*case) ** 0.5, "written"),
             "exchange only the source": (next_word, "source"),
-            'is "source" or': (next_word, "weil"),
+            "has to be one of 'source'": (next_word, "weil"),
         },
         {"model": model, "tokenizer": tokenizer},
         also_right=((lambda *case: torch.tensor(next_word(*case)), "written"),),
@@ -240,6 +229,7 @@ ROWS, MINE = defined(9, "my_rows", "my_sentences")
 DRAWN = json.dumps(ROWS)
 
 
+@planted("9.6")
 def words() -> Planted:
     def but(table, *lines):
         return {**ROWS, table: list(lines)}
@@ -258,11 +248,7 @@ def words() -> Planted:
             "is no infinitive": (but("verbs", verb.replace("ziehen", "zieh")), right, MINE),
             "separable": (but("verbs", whole), right, MINE),
             "no noun is of the class": (but("adjectives", "rusty;rostig;rostig;iron"), right, MINE),
-            "has 'book' already": (
-                but("nouns", *nouns, "book;;das Buch;Buches;Bücher;text"),
-                right,
-                MINE,
-            ),
+            "has 'book' already": (but("nouns", *nouns, "book;;das Buch;Buches;Bücher;text"), right, MINE),
             "from tables to lists": (but("nouns") | {"nouns": "sailor"}, right, MINE),
             "has to be the translator": (ROWS, "trained", MINE),
             "there are 4 sentences": (ROWS, right, mine(4)),

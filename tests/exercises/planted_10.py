@@ -6,7 +6,7 @@ import re
 import numpy as np
 import torch
 import torch.nn.functional as F
-from planted import Planted, defined
+from planted import Planted, defined, planted
 from sklearn.datasets import load_digits
 
 from chapters_src import evaluation
@@ -16,18 +16,7 @@ from chapters_src.exercises import chapter_10
 DIGITS = load_digits()
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "10.1": masks(),
-        "10.2": reversed_mask(),
-        "10.3": smaller_patches(),
-        "10.4": neighbors(),
-        "10.5": strokes(),
-        "10.6": augmentation(),
-    }
-
-
+@planted("10.1")
 def masks() -> Planted:
     [right] = defined(10, "masks", torch=torch, causal_mask=causal_mask)
 
@@ -68,6 +57,7 @@ def masks() -> Planted:
     )
 
 
+@planted("10.2")
 def reversed_mask() -> Planted:
     return Planted(
         (0.0072, 0.31, "loss"),
@@ -76,15 +66,15 @@ def reversed_mask() -> Planted:
             "this model is honest": (0.0121, 0.0124, "loss"),
             "train longer": (0.03, 0.31, "loss"),
             "does it read its own answers": (0.0072, 0.0075, "loss"),
-            "wanted 'loss' or 'error'": (0.0072, 0.31, "mask"),
+            "has to be one of 'loss'": (0.0072, 0.31, "mask"),
             "let the model answer alone": (0.0072, 0.31, "error"),
-            "has to be a number": (0.0072, "x", "loss"),
         },
         also_right=((torch.tensor(0.0072), 0.31, "loss"),),
         secrets=("reversed",),
     )
 
 
+@planted("10.3")
 def smaller_patches() -> Planted:
     return Planted(
         (3.8235, 4.48),
@@ -95,13 +85,13 @@ def smaller_patches() -> Planted:
             "is the square": (3.8235, 14.62),
             "upside down": (3.8235, 0.223),
             "with the math kernel": (3.8235, 4.1),
-            "has to be a number": (3.8235, "x"),
         },
         also_right=((3.82, torch.tensor(4.5)),),
         secrets=("3.82", "3.8235", "4.48", "65", "17"),
     )
 
 
+@planted("10.4")
 def neighbors() -> Planted:
     [right] = defined(10, "likeness", torch=torch, F=F)
 
@@ -116,15 +106,16 @@ def neighbors() -> Planted:
             "belongs to the class token": (slip(2),),
             "share no edge": (slip(3),),
             "are far apart": (slip(4),),
-            "the wrong way round": (slip(5),),
+            "the wrong way around": (slip(5),),
             "take two patches": (lambda positions: (0.5, 0.25),),
-            "wanted two numbers": (lambda positions: 0.5,),
+            "has to be 2 numbers": (lambda positions: 0.5,),
         },
         also_right=((lambda positions: torch.tensor(right(positions)),),),
         secrets=("normalize",),
     )
 
 
+@planted("10.5")
 def strokes() -> Planted:
     picture, nearest_neighbor, drawn = defined(
         10, "picture", "nearest_neighbor", "STROKES", torch=torch, itertools=itertools
@@ -139,7 +130,7 @@ def strokes() -> Planted:
         (drawn, odd),
         {
             "a list of strokes for each digit": (list(drawn.values()), odd),
-            "wanted a pair": (drawn, drawn[7]),
+            "has to be a pair": (drawn, drawn[7]),
             "the strokes of 3 cannot be drawn": (drawn | {3: [[("x", 1), (2, 2)]]}, odd),
             "too thin": (tiny, odd),
             "too thick": (black, odd),
@@ -157,6 +148,7 @@ def strokes() -> Planted:
     )
 
 
+@planted("10.6")
 def augmentation() -> Planted:
     """A change that mends one form in two: the forms differ far more than digits do."""
     text = "".join(map(str, DIGITS.target))
@@ -181,11 +173,11 @@ def augmentation() -> Planted:
         (before, after, gain, "helps"),
         {
             "are the same answers": (before, before, gain, "helps"),
-            "wanted three numbers": (before, after, mean, "helps"),
+            "has to be 3 numbers": (before, after, mean, "helps"),
             "has the wrong sign": (before, after, (-mean, -gain[2], -gain[1]), "helps"),
             "draw forms": (before, after, (mean, narrow.low, narrow.high), "helps"),
             "average each form": (before, after, (mean, 0.0, 0.5), "helps"),
-            "wanted one of": (before, after, gain, "better"),
+            "has to be one of": (before, after, gain, "better"),
             "does not hold 0": (before, after, gain, "harms"),
             "interval holds 0": (before, no, (even.estimate, even.low, even.high), "helps"),
             "for each of the 1797 digits": (before[:100], after, gain, "helps"),

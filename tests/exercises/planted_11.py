@@ -1,22 +1,13 @@
 """Answers to the exercises of chapter 11."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import torch
-from planted import Planted, defined
+from planted import Planted, defined, planted
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "11.1": xl(),
-        "11.2": cache(),
-        "11.3": mixtral(),
-        "11.4": albert(),
-        "11.5": fim(),
-        "11.6": orders(),
-    }
-
-
+@planted("11.1")
 def xl() -> Planted:
     return Planted(
         (1_557_611_200,),
@@ -28,18 +19,15 @@ def xl() -> Planted:
             "matrices only": (1_556_609_600,),
             "paper's, and rounded": (1_542_000_000,),
             "too many, by 800": (1_557_612_000,),
-            "has to be a number": ("1.5 billion",),
         },
         also_right=((1_557_611_200.0,), (np.int64(1_557_611_200),)),
         secrets=("1557611200", "1,557,611,200"),
     )
 
 
+@planted("11.2")
 def cache() -> Planted:
     (right,) = defined(11, "cache_bytes")
-
-    def queries(c):
-        return right(c | {"num_key_value_heads": c["num_attention_heads"]})
 
     def narrow(c):
         return right({key: value for key, value in c.items() if key != "head_dim"})
@@ -50,7 +38,7 @@ def cache() -> Planted:
             "keys without values": (lambda c: right(c) / 2, 7),
             "one layer's": (lambda c: right(c) / c["num_hidden_layers"], 7),
             "numbers of 32 bits": (lambda c: 2 * right(c), 7),
-            "not queries": (queries, 7),
+            "not queries": (lambda c: right(c | {"num_key_value_heads": c["num_attention_heads"]}), 7),
             "how wide a head is": (narrow, 7),
             "that is too much": (lambda c: right(c) + 1, 7),
             "all of the difference": (right, 9.14),
@@ -63,55 +51,43 @@ def cache() -> Planted:
     )
 
 
+@planted("11.3")
 def mixtral() -> Planted:
     right, _ = defined(11, "count_mixtral", "count_llama")
 
-    def changed(change):
-        return lambda c: change(c, *right(c))
+    def sizes(c):
+        layers, width = c["num_hidden_layers"], c["hidden_size"]
+        expert, head = layers * 3 * width * c["intermediate_size"], c["vocab_size"] * width
+        of_all = {"all": c["num_local_experts"], "chosen": c["num_experts_per_tok"]}
+        return SimpleNamespace(expert=expert, third=expert // 3, router=layers * width, head=head, **of_all)
 
-    def expert(c):
-        return 3 * c["hidden_size"] * c["intermediate_size"]
+    def without(of_total, of_work):
+        return lambda c: tuple(
+            found - less(sizes(c)) for found, less in zip(right(c), (of_total, of_work), strict=True)
+        )
 
-    def routers(c):
-        return c["num_hidden_layers"] * c["hidden_size"] * c["num_local_experts"]
+    def nothing(s):
+        return 0
 
-    def one(c):
-        total = right(c)[0] - c["num_hidden_layers"] * (c["num_local_experts"] - 1) * expert(c)
-        return total, total
-
-    def own(c, total, work):
-        matrix = c["vocab_size"] * c["hidden_size"]
-        return total - matrix, work - matrix
-
-    def plain(c, total, work):
-        third = c["num_hidden_layers"] * expert(c) // 3
-        return total - c["num_local_experts"] * third, work - c["num_experts_per_tok"] * third
-
-    def always_two(c, total, work):
-        idle = c["num_hidden_layers"] * (c["num_local_experts"] - 2) * expert(c)
-        return total, total - idle
+    def routers(s):
+        return s.router * s.all
 
     return Planted(
         (right,),
         {
             "larger number": (lambda c: right(c)[::-1],),
             "all experts are at work": (lambda c: (right(c)[0],) * 2,),
-            "the routers are missing": (changed(lambda c, t, w: (t - routers(c), w - routers(c))),),
-            "one expert in each layer": (one,),
-            "a matrix of its own": (changed(own),),
-            "one more matrix": (changed(plain),),
-            "the first is too many, by 5": (changed(lambda c, t, w: (t + 5, w)),),
-            "scores all experts": (
-                changed(
-                    lambda c, t, w: (
-                        t,
-                        w - routers(c) + routers(c) * c["num_experts_per_tok"] // c["num_local_experts"],
-                    )
-                ),
+            "the routers are missing": (without(routers, routers),),
+            "one expert in each layer": (
+                without(lambda s: (s.all - 1) * s.expert, lambda s: (s.chosen - 1) * s.expert),
             ),
-            "the second lacks the routers": (changed(lambda c, t, w: (t, w - routers(c))),),
-            "with 16 experts, 3 at work": (changed(always_two),),
-            "wanted are two numbers": (lambda c: right(c)[0],),
+            "a matrix of its own": (without(lambda s: s.head, lambda s: s.head),),
+            "one more matrix": (without(lambda s: s.all * s.third, lambda s: s.chosen * s.third),),
+            "the first is too many, by 5": (without(lambda s: -5, nothing),),
+            "scores all experts": (without(nothing, lambda s: s.router * (s.all - s.chosen)),),
+            "the second lacks the routers": (without(nothing, routers),),
+            "with 16 experts, 3 at work": (without(nothing, lambda s: (s.chosen - 2) * s.expert),),
+            "wanted two numbers": (lambda c: right(c)[0],),
             "raised KeyError": (lambda c: c["experts"],),
         },
         also_right=((lambda c: list(right(c)),), (lambda c: tuple(map(float, right(c))),)),
@@ -119,6 +95,7 @@ def mixtral() -> Planted:
     )
 
 
+@planted("11.4")
 def albert() -> Planted:
     saved = {"base": shares(768), "xxlarge": shares(4_096)}
 
@@ -131,13 +108,13 @@ def albert() -> Planted:
         (saved,),
         {
             "wanted is percent": ({size: [x / 100 for x in pair] for size, pair in saved.items()},),
-            "the wrong way round": ({size: pair[::-1] for size, pair in saved.items()},),
+            "the wrong way around": ({size: pair[::-1] for size, pair in saved.items()},),
             "ALBERT as it is": (of_both,),
             "still there": (one_layer,),
             "the first number is off by more than": (scaled("xxlarge", 0.9, 1),),
             "the second number is off by more than": (scaled("base", 1, 1.2),),
             "the keys base and xxlarge": ({"base": (1, 2)},),
-            "wanted are two numbers": (saved | {"xxlarge": 3.0},),
+            "has to be 2 numbers": (saved | {"xxlarge": 3.0},),
         },
         also_right=(({size: [round(x) for x in pair] for size, pair in saved.items()},),),
         secrets=tuple(f"{x:.{n}f}" for pair in saved.values() for x in pair for n in (0, 1)),
@@ -153,6 +130,7 @@ def shares(width):
     return 100 * 11 * layer / neither, 100 * factors / neither
 
 
+@planted("11.5")
 def fim() -> Planted:
     (right,) = defined(11, "fim")
 
@@ -170,9 +148,6 @@ def fim() -> Planted:
     def end_first(text, a, b):
         return ["<suf>", *text[b:], "<pre>", *text[:a], "<mid>"], right(text, a, b)[1]
 
-    def rest(text, a, b):
-        return right(text, a, b)[0], [*text[a:], "<eot>"]
-
     return Planted(
         (right,),
         {
@@ -180,17 +155,18 @@ def fim() -> Planted:
             "not know to stop": (lambda text, a, b: (right(text, a, b)[0], text[a:b]),),
             "when to begin": (lambda text, a, b: (right(text, a, b)[0][:-1], right(text, a, b)[1]),),
             "Wanted is <suf> once": (no_empty,),
-            "is not the middle": (rest,),
+            "is not the middle": (lambda text, a, b: (right(text, a, b)[0], [*text[a:], "<eot>"]),),
             "have changed places": (turned,),
             "stands after <pre>": (end_first,),
             "two lists of words": (lambda text, a, b: tuple(map(" ".join, right(text, a, b))),),
-            "wanted are two lists.": (lambda text, a, b: right(text, a, b)[0],),
+            "wanted two lists": (lambda text, a, b: right(text, a, b)[0],),
         },
         also_right=((lambda text, a, b: list(map(tuple, right(text, a, b))),),),
         secrets=("text[:a]", "text[b:]"),
     )
 
 
+@planted("11.6")
 def orders() -> Planted:
     (right,) = defined(11, "permutation_mask", torch=torch)
 
@@ -211,7 +187,7 @@ def orders() -> Planted:
             "entries of the order": (lambda order: order[:, None] >= order[None, :],),
             "does not see token": (neighbor,),
             "True and False": (lambda order: right(order).float(),),
-            "wanted is a tensor of shape": (lambda order: right(order)[0],),
+            "wanted a tensor of shape": (lambda order: right(order)[0],),
         },
         also_right=((lambda order: order.argsort()[:, None] >= order.argsort()[None, :],),),
         secrets=("argsort", "rank"),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import torch
-from planted import Planted, defined
+from planted import Planted, defined, planted
 from torch import nn
 
 from chapters_src.data import docstrings, emotions
@@ -16,17 +16,7 @@ million billion"""
 WORDS = WORDS.split()
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "12.1": units(),
-        "12.2": doubling(),
-        "12.3": own_text(),
-        "12.4": tasks(),
-        "12.5": codes(),
-    }
-
-
+@planted("12.1")
 def units() -> Planted:
     return Planted(
         (4.263, 71.02),
@@ -42,13 +32,13 @@ def units() -> Planted:
             "a perplexity per byte": (4.263, 2.828),
             "the loss itself": (4.263, 4.28),
             "exponential of the loss": (4.263, 50.0),
-            "has to be a number": ("x", 71.0),
         },
         also_right=((4.26, 71), (torch.tensor(4.263), 70.8)),
         secrets=("4.26", "4.263", "71.0", "71.02"),
     )
 
 
+@planted("12.2")
 def doubling() -> Planted:
     tokens, bits = (200_000, 400_000, 800_000, 1_600_000), (2.0, 1.91, 1.83, 1.76)
     curve = dict(zip(tokens, bits, strict=True))
@@ -72,7 +62,6 @@ def doubling() -> Planted:
             "a share of the last gain": (curve, miss / 0.07),
             "what the line says": (curve, bits[3] - miss),
             "the first three points": (curve, 0.5),
-            "has to be a number": (curve, "x"),
         },
         {"known": 1.76},
         also_right=((curve, torch.tensor(float(miss))),),
@@ -80,6 +69,7 @@ def doubling() -> Planted:
     )
 
 
+@planted("12.3")
 def own_text() -> Planted:
     text = " ".join(WORDS) + " and so on until nothing is left to count, said the clerk, and closed the book."
     text += " He had counted everything that there was to count in the office."
@@ -106,6 +96,7 @@ def own_text() -> Planted:
     )
 
 
+@planted("12.4")
 def tasks() -> Planted:
     good = [(word, word.upper()) for word in WORDS[:16]]
     bad = [(word, word[::-1]) for word in WORDS[:16]]
@@ -165,6 +156,7 @@ class Reader(nn.Module):
         return logits
 
 
+@planted("12.5")
 def codes() -> Planted:
     [coded] = defined(12, "coded")
 

@@ -6,30 +6,19 @@ import random
 import numpy as np
 import regex
 import torch
-from planted import Planted, defined
+from planted import Planted, defined, planted
 
 V = 12  # entries of the vocabulary of 13.5
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "13.1": Planted(
-            tuple(defined(13, "T", math=math)),
-            {
-                "1.73 times as probable": (2,),
-                "243 times as probable": (0.2,),
-                "above zero": (-1.0,),
-                "has to be a number": ("one third",),
-            },
-            also_right=((torch.tensor(0.5),), (np.float64(0.5),)),
-            secrets=("0.5", "half", "1/2"),
-        ),
-        "13.2": toy_model(),
-        "13.3": orders(),
-        "13.4": tickets(),
-        "13.5": draft(),
-    }
+@planted("13.1")
+def temperature() -> Planted:
+    return Planted(
+        tuple(defined(13, "T", math=math)),
+        {"1.73 times as probable": (2,), "243 times as probable": (0.2,), "above zero": (-1.0,)},
+        also_right=((torch.tensor(0.5),), (np.float64(0.5),)),
+        secrets=("0.5", "half", "1/2"),
+    )
 
 
 def table(after: dict, default=(0.4, 0.3, 0.3)):
@@ -37,18 +26,13 @@ def table(after: dict, default=(0.4, 0.3, 0.3)):
     return lambda beginnings: torch.tensor([after.get(tuple(ids), default) for ids in beginnings]).log()
 
 
+@planted("13.2")
 def toy_model() -> Planted:
     after, right = defined(13, "after", "tricky", torch=torch)
     greedy_fails = {(): [0.5, 0.4, 0.1], (0,): [0.4, 0.3, 0.3], (1,): [0.05, 0.9, 0.05]}
 
     def one_row(beginnings):
         return table(after)(beginnings[:1]).repeat(len(beginnings), 1)
-
-    def flat(beginnings):
-        return table(after)(beginnings)[0]
-
-    def by_tuple(beginnings):
-        return torch.tensor([after[ids] for ids in beginnings]).log()
 
     return Planted(
         (right,),
@@ -59,13 +43,14 @@ def toy_model() -> Planted:
             "you give probabilities": (lambda beginnings: right(beginnings).exp(),),
             "add up to": (lambda beginnings: 2 * right(beginnings),),
             "Is each row in its place": (one_row,),
-            "a row for each beginning": (flat,),
-            "unhashable": (by_tuple,),
+            "wanted a tensor of shape": (lambda beginnings: table(after)(beginnings)[0],),
+            "unhashable": (lambda beginnings: torch.tensor([after[ids] for ids in beginnings]).log(),),
         },
         secrets=("0.52", "0.36", "0.98"),
     )
 
 
+@planted("13.5")
 def draft() -> Planted:
     (right,) = defined(13, "copying", torch=torch, vocab_size=V)
 
@@ -95,7 +80,7 @@ def draft() -> Planted:
             "does not occur earlier, only": (last_token_only,),
             "That is the end of the pair": (end_of_pair,),
             "IndexError": (finds_itself,),
-            "wanted the logits": (lambda ids: ids[-1],),
+            "wanted a tensor of shape": (lambda ids: ids[-1],),
             "all the same": (lambda ids: torch.zeros(V),),
             "occurs earlier in these ids": (lambda ids: None if ids else ids,),
         },
@@ -105,6 +90,7 @@ def draft() -> Planted:
     )
 
 
+@planted("13.4")
 def tickets() -> Planted:
     (right,) = defined(13, "ticket_pattern", regex=regex)
     days = "(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
@@ -116,17 +102,10 @@ def tickets() -> Planted:
     def found(form, message, escape=regex.escape):
         return "(" + "|".join(map(escape, (m[0] for m in regex.finditer(form, message)))) + ")"
 
-    def any_version(message):
-        return written(found(names, message), numbers, found(days, message))
-
-    def any_name(message):
-        return written(names, found(numbers, message), found(days, message))
-
-    def any_day(message):
-        return written(found(names, message), found(numbers, message), days)
-
-    def bare_period(message):
-        return written(found(names, message), found(numbers, message, str), found(days, message))
+    def pattern(name=None, version=None, day=None, escape=regex.escape):
+        """A pattern of these forms; where there is none, of what stands in the message."""
+        forms = ((name, names), (version, numbers), (day, days))
+        return lambda message: written(*(form or found(own, message, escape) for form, own in forms))
 
     def first_only(message):
         first = [regex.escape(regex.search(form, message)[0]) for form in (names, numbers, days)]
@@ -136,21 +115,17 @@ def tickets() -> Planted:
         return written(found("[A-Z][a-z]+ [A-Z][a-z]+", message), numbers, found(days, message))
 
     def any_word_with_day(message):
-        return (
-            written(r"\p{Lu}\p{L}+ \p{Lu}\p{L}+", found(numbers, message), r"\w+day")
-            if "today" in message
-            else right(message)
-        )
+        return pattern(name=names, day=r"\w+day")(message) if "today" in message else right(message)
 
     return Planted(
         (right,),
         {
             "Sami Aalto": (lambda message: plain_letters(message) if "Sami" in message else right(message),),
             "today is no weekday": (any_word_with_day,),
-            "this version does not stand": (any_version,),
-            "this name does not stand": (any_name,),
-            "this day does not stand": (any_day,),
-            "a period has to be a period": (bare_period,),
+            "this version does not stand": (pattern(version=numbers),),
+            "this name does not stand": (pattern(name=names),),
+            "this day does not stand": (pattern(day=days),),
+            "a period has to be a period": (pattern(escape=str),),
             "does not match": (first_only,),
             "no ticket": (lambda message: ".*" + right(message),),
             "wanted a regular expression": (lambda message: [right(message)],),
@@ -161,6 +136,7 @@ def tickets() -> Planted:
     )
 
 
+@planted("13.3")
 def orders() -> Planted:
     _, one_order, new_orders = defined(13, "shuffled", "one_order", "new_orders")
 

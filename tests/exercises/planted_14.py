@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
-from planted import Planted, defined
+from planted import Planted, defined, planted
 
 from chapters_src.evaluation import rouge, rouge_tokens
 from chapters_src.exercises import chapter_14
@@ -34,22 +34,11 @@ BODIES = [
 ]
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "14.1": best_sentence(),
-        "14.2": cut(),
-        "14.3": denial(),
-        "14.4": beams(),
-        "14.5": examples(),
-        "14.6": judge(),
-    }
-
-
 def scores(lines: Sequence[str]) -> np.ndarray:
     return 100 * rouge(list(lines), LINES)["rouge1"].to_numpy()
 
 
+@planted("14.1")
 def best_sentence() -> Planted:
     of_each = [
         [100 * rouge([sentence], [line])["rouge1"].item() for sentence in split_sentences(body)]
@@ -69,7 +58,6 @@ def best_sentence() -> Planted:
             "the end of the way": (top,),
             "of the first sentence": (lead,),
             "how far is": (2.5,),
-            "has to be a number": ("most",),
         },
         {"bodies": BODIES, "references": LINES},
         also_right=((round(share, 2),), (np.float32(share),)),
@@ -77,6 +65,7 @@ def best_sentence() -> Planted:
     )
 
 
+@planted("14.2")
 def cut() -> Planted:
     """In validation 4 words are best, in the test 6."""
     pairs = {
@@ -102,7 +91,7 @@ def cut() -> Planted:
     return Planted(
         (4, gain),
         {
-            "seen the test": (6, gain),
+            "see the test": (6, gain),
             "there the validation split has": (9, gain),
             "from 4 to 30": (40, gain),
             "the sign": (4, -gain),
@@ -111,7 +100,6 @@ def cut() -> Planted:
             "on the validation split": (4, score(4, "validation")),
             "where you chose": (4, score(4, "validation") - score(30, "validation")),
             "subtract the mean": (4, 55.5),
-            "has to be a number": ("four", gain),
         },
         {"pairs": pairs},
         also_right=((4.0, round(gain, 1)),),
@@ -125,22 +113,20 @@ def meaning(lines: Sequence[str], others: Sequence[str]) -> np.ndarray:
     return np.array([(a & b).total() / max(a.total(), b.total(), 1) for a, b in both])
 
 
+@planted("14.3")
 def denial() -> Planted:
     (right,) = defined(14, "deny", re=re)
     written = [f"{line.replace(' ', 's ', 1)} of a a thing" for line in LINES]
 
-    def in_place(line):
-        return re.sub(r"^(\w+)s", r"Never \1", line)
-
     return Planted(
-        (in_place,),
+        (lambda line: re.sub(r"^(\w+)s", r"Never \1", line),),
         {
             "deny nothing": (lambda line: f"{line},",),
             "another line": (lambda line: "Not so.",),
             "that is another": (lambda line: f"Never {line} of all the things",),
             "so late": (lambda line: f"{line} not",),
             "of a line are seldom": (lambda line: f"Never {line}",),
-            "wanted is a line": (lambda line: [line],),
+            "wanted a line": (lambda line: [line],),
         },
         {"lines": written, "references": LINES, "meaning": meaning},
         also_right=((right,),),
@@ -153,6 +139,7 @@ def unsupported(line: str, body: str) -> list[str]:
     return [word for word in rouge_tokens(line) if len(word) > 3 and word[:5] not in there]
 
 
+@planted("14.4")
 def beams() -> Planted:
     lines = [line.replace(".", "") for line in LINES]
     greedily = [f"{' '.join(sorted(line.split(), reverse=True))} and" for line in lines]
@@ -167,7 +154,7 @@ def beams() -> Planted:
             "how many beams": (lines, right),
             "list of 8 lines": (greedily[:3], right),
             "with one beam the first line": ([f"{line} x" for line in greedily], right),
-            "have the keys": (greedily, {"ROUGE-1": "ahead"}),
+            "with the keys": (greedily, {"ROUGE-1": "ahead"}),
             "text by text": (greedily, right | {"ROUGE-L": "undecided"}),
             "hold 0": (greedily, right | {"unsupported words": "behind"}),
             "compared with whom": (greedily, right | {"ROUGE-1": "behind"}),
@@ -184,6 +171,7 @@ def beams() -> Planted:
     )
 
 
+@planted("14.5")
 def examples() -> Planted:
     (right,) = defined(14, "my_examples")
 
@@ -207,10 +195,7 @@ def examples() -> Planted:
     own = next(iter(chapter_14.MESSAGES))
     parrot = ("The parrot is gone. It flew away on Monday, and the cage is empty.", "The parrot is gone.")
     others = [  # with single words of the six messages
-        (
-            "There is no hot water since Monday. Please send me a plumber.",
-            "The shower has no hot water.",
-        ),
+        ("There is no hot water since Monday. Please send me a plumber.", "The shower has no hot water."),
         ("Good day, the lock of my bike is broken. I would like my money back.", "She wants her money back."),
     ]
     return Planted(
@@ -231,6 +216,7 @@ def examples() -> Planted:
     )
 
 
+@planted("14.6")
 def judge() -> Planted:
     denials, right = defined(
         14, "DENIALS", "supported", np=np, meaning=meaning, rouge_tokens=rouge_tokens, unsupported=unsupported

@@ -4,7 +4,7 @@ import itertools
 from collections import defaultdict, deque
 
 import torch
-from planted import Planted, defined
+from planted import Planted, defined, planted
 from torch import nn
 
 from chapters_src.exercises import chapter_15
@@ -12,18 +12,7 @@ from chapters_src.exercises import chapter_15
 GB = 1e9
 
 
-def planted() -> dict[str, Planted]:
-    """Every exercise of the chapter."""
-    return {
-        "15.1": memory(),
-        "15.2": division(),
-        "15.3": ring(),
-        "15.4": shares(),
-        "15.5": four_bits(),
-        "15.6": limiter(),
-    }
-
-
+@planted("15.1")
 def memory() -> Planted:
     all_of, added = chapter_15.GEMMA, chapter_15.ADDED
     adamw, muon, lora = 16 * all_of / GB, 12 * all_of / GB, (4 * all_of + 16 * added) / GB
@@ -42,23 +31,21 @@ def memory() -> Planted:
             "how many averages": (5.0, muon, lora),
             "one average": (adamw, 5.0, lora),
             "only a value": (adamw, muon, 0.5),
-            "has to be a number": ("x", muon, lora),
         },
         also_right=((4.29, 3.22, 1.19),),
         secrets=("3.22", "1.19"),
     )
 
 
+@planted("15.2")
 def division() -> Planted:
     (solution,) = defined(15, "divided")
 
-    def refusing(message):
-        def divided(global_batch, processes, fits):
-            if global_batch % processes:
-                raise ValueError(message)
-            return solution(global_batch, processes, fits)
+    def uneven(react):
+        return lambda g, p, f: react(g) if g % p else solution(g, p, f)
 
-        return divided
+    def refuse(error):
+        raise error
 
     def with_a_loop(global_batch, processes, fits):
         for accumulate in range(1, global_batch + 1):
@@ -67,32 +54,24 @@ def division() -> Planted:
                 return [blocks, accumulate]
         raise ValueError(f"{global_batch} blocks, {processes} processes")
 
-    def without_error(global_batch, processes, fits):
-        return (1, 1) if global_batch % processes else solution(global_batch, processes, fits)
-
-    def other_error(global_batch, processes, fits):
-        if global_batch % processes:
-            raise KeyError(global_batch)
-        return solution(global_batch, processes, fits)
-
     return Planted(
         (solution,),
         {
-            "wanted are (blocks, accumulate)": (lambda g, p, f: g,),
+            "wanted (blocks, accumulate)": (lambda g, p, f: g,),
             "whole numbers": (lambda g, p, f: (g / p / 3, 3),),
             "blocks fit at a time": (lambda g, p, f: (g // p, 1),),
             "1 x 8 x 2 is 16": (lambda g, p, f: (min(g, f), 2),),
             "fewer accumulated": (lambda g, p, f: (1, g // p),),
-            "does not name 8": (refusing("these 3 processes"),),
-            "wanted is a valueerror": (other_error,),
-            "cannot share": (without_error,),
-            "wanted a function": (3,),
+            "does not name 8": (uneven(lambda g: refuse(ValueError("these 3 processes"))),),
+            "wanted is a valueerror": (uneven(lambda g: refuse(KeyError(g))),),
+            "cannot share": (uneven(lambda g: (1, 1)),),
         },
         also_right=((with_a_loop,),),
         secrets=("divmod", "share % b", "global_batch // processes"),
     )
 
 
+@planted("15.3")
 def ring() -> Planted:
     (solution,) = defined(15, "ring")
 
@@ -130,6 +109,7 @@ def ring() -> Planted:
     )
 
 
+@planted("15.4")
 def shares() -> Planted:
     (solution,) = defined(15, "my_share", itertools=itertools)
 
@@ -154,9 +134,6 @@ def shares() -> Planted:
     def reads_all(items, process, processes, worker, workers):
         yield from list(items)[process * workers + worker :: processes * workers]
 
-    def a_list(items, process, processes, worker, workers):
-        return list(items)
-
     def ahead(items, process, processes, worker, workers):
         kept = [item for item, _ in zip(items, range(40), strict=False)]
         yield from solution(itertools.chain(kept, items), process, processes, worker, workers)
@@ -168,7 +145,7 @@ def shares() -> Planted:
             "is read by nobody": (only_first_worker,),
             "one reader gets": (greedy_first,),
             "1,000 items": (reads_all,),
-            "wanted is a generator": (a_list,),
+            "wanted is a generator": (lambda items, process, processes, worker, workers: list(items),),
             "too far ahead": (ahead,),
         },
         also_right=((by_hand,),),
@@ -176,6 +153,7 @@ def shares() -> Planted:
     )
 
 
+@planted("15.5")
 def four_bits() -> Planted:
     (solution,) = defined(15, "quantized", torch=torch, nn=nn)
 
@@ -213,8 +191,8 @@ def four_bits() -> Planted:
     return Planted(
         (solution,),
         {
-            "changes w itself": (in_place,),
-            "wanted is a matrix of the shape": (lambda matrix, bits, group: matrix.flatten(),),
+            "changes its argument": (in_place,),
+            "wanted a tensor of shape": (lambda matrix, bits, group: matrix.flatten(),),
             "by their scale again": (whole_numbers,),
             "one scale for the whole matrix": (by(largest, lambda matrix, group: matrix.reshape(1, -1)),),
             "one scale for each row": (by(largest, lambda matrix, group: matrix),),
@@ -225,13 +203,13 @@ def four_bits() -> Planted:
             "cut off": (by(largest, rounding=torch.trunc),),
             "is not what rounding each group": (by(lambda bits: 2**bits),),
             "a matrix of zeros": (unguarded,),
-            "wanted a function": (torch.zeros(2),),
         },
         also_right=((by(largest),),),
         secrets=("2 ** (bits - 1) - 1", "amax"),
     )
 
 
+@planted("15.6")
 def limiter() -> Planted:
     (solution,) = defined(15, "make_limiter")
 
@@ -275,18 +253,6 @@ def limiter() -> Planted:
 
         return make_limiter
 
-    def never_forgets(limit, seconds):
-        passed = {}
-
-        def allowed(user, now):
-            passed[user] = [t for t in passed.get(user, []) if t > now - seconds]
-            if len(passed[user]) < limit:
-                passed[user].append(now)
-                return True
-            return False
-
-        return allowed
-
     class NeverForgets:
         def __init__(self, limit, seconds):
             self.limit, self.seconds, self.passed = limit, seconds, {}
@@ -324,14 +290,10 @@ def limiter() -> Planted:
             "each user has a limit": (variant(key=lambda user: "all"),),
             "those that were refused do not count": (variant(counts_refused=True),),
             "10 seconds old": (variant(late=True),),
-            "a window may begin at any time": (
-                variant(window=lambda now, seconds: now // seconds * seconds),
-            ),
+            "a window may begin at any time": (variant(window=of_the_clock),),
             "true or false": (variant(say=int),),
-            "it remembers": (never_forgets,),
             "users came once": (NeverForgets,),
             "and never again": (nested,),
-            "wanted a function": (3,),
         },
         also_right=((with_deques,), (NowAndThen,)),
         secrets=("deque", "now - seconds"),

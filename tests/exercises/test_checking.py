@@ -1,6 +1,7 @@
 """The mechanism of checks: what is printed, what is shown of a reader's error, and what stays as it was."""
 
 import ast
+import math
 import random
 import re
 import subprocess
@@ -19,7 +20,10 @@ from chapters_src.exercises.checking import (
     as_function,
     as_ids,
     as_number,
+    compare,
+    is_a,
     is_missing,
+    sequence_of,
     show,
 )
 from paths import PACKAGE, ROOT
@@ -249,6 +253,36 @@ def test_other_things_are_no_ids(value):
         as_ids(value, "x")
 
 
+def test_the_first_slip_that_gives_the_same_names_the_hint():
+    slips = {"one": 1.0, "a few": lambda found: found < 9, "two": 2.0}
+    for found, hint in ((1.001, "at: one"), (2.0, "at: a few"), (10.0, "at: other"), (math.nan, "at: other")):
+        with pytest.raises(Wrong, match=f"^{hint}$"):
+            compare(found, 5.0, slips, "other", start="at: ", within=0.01)
+    compare(torch.tensor([5.0, 100.0]), (5, 101), slips, "other", relative=0.01)
+    with pytest.raises(Wrong, match="other"):
+        compare([5.0, 5.0], [5.0], {}, "other", within=1)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_pair"),
+    [(["a", "b"], True), (np.array(["a", "b"]), True), ("ab", False), (["a"], False), (["a", 1], False)],
+)
+def test_a_kind_is_a_type_or_a_function(value, is_pair):
+    assert is_a(value, sequence_of(str, 2)) is is_pair
+    assert is_a(value, str) is isinstance(value, str)
+
+
+@pytest.mark.parametrize("given", [torch.zeros(2), np.zeros(2), [0, 0]])
+def test_a_function_that_changes_what_it_gets_is_refused(given):
+    def change(values):
+        values[0] = 1
+        return values
+
+    with pytest.raises(Wrong, match="changes its argument"):
+        as_function(change, "change(values)")(given)
+    assert list(given) == [0, 0]
+
+
 def test_a_function_is_wanted_and_not_its_result():
     with pytest.raises(Missing, match="`f`"):
         as_function(None, "f(a)")
@@ -306,7 +340,7 @@ def test_starters_call_the_checks_that_there_are(chapter):
     """With the names of its parameters; what a chapter has under another name may be handed over by it."""
     found = exercises()
     own = [number for number in found if int(number.split(".")[0]) == chapter]
-    assert list(starters(chapter)) == own, "every exercise has a check, and the other way round"
+    assert list(starters(chapter)) == own, "every exercise has a check, and the other way around"
     for number, starter in starters(chapter).items():
         call = ast.parse(starter).body[-1].value
         call.keywords = [ast.keyword(word.arg, ast.Name(word.arg)) for word in call.keywords]

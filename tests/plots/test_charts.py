@@ -1,13 +1,10 @@
 """What stands on a chart is what was measured."""
 
 import io
-from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib
 import matplotlib.pyplot as plt
-import nbclient
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,20 +66,6 @@ def test_charts_have_labels_and_text_of_ten_points_inside_an_opaque_panel(style,
 def test_pyplot_lets_go_of_charts(style, chart):
     CHARTS[chart]()
     assert not plt.get_fignums()
-
-
-def test_a_notebook_draws_a_chart_once():
-    cells = [
-        "from chapters_src import plots\nplots.use_style()",
-        "plots.confusion_matrix([[1]], ['one'])",
-        "1 + 1",
-    ]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    folder = str(Path(plots.__file__).parents[2])
-    nbclient.NotebookClient(notebook, resources={"metadata": {"path": folder}}).execute()
-    outputs = [[output for output in cell.outputs] for cell in notebook.cells]
-    assert [len(shown) for shown in outputs] == [0, 1, 1]
-    assert "image/png" in outputs[1][0].data
 
 
 def curve(axes, label):

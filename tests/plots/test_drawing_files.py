@@ -1,5 +1,6 @@
 """One test for all drawings: their files, and how a phone shows them, light and dark. It can fail."""
 
+import inspect
 import itertools
 import math
 import re
@@ -16,17 +17,22 @@ import torch
 from color_science import VISION, contrast, lab, linear, rgb
 from drawing_checks import SVG, in_file, in_picture, palette
 from playwright.sync_api import Browser, sync_playwright
-from test_diagrams import order_of_the_layer
+from torch import nn
 
 import inputs
 from browsers import FLAGS, find_browser
 from chapters_src import gemma_conversion, plots, resources
-from chapters_src.attention import causal_mask, padding_mask, sliding_window_mask
+from chapters_src.attention import (
+    CrossAttention,
+    MultiHeadAttention,
+    causal_mask,
+    padding_mask,
+    sliding_window_mask,
+)
 from chapters_src.data import wordnet
 from chapters_src.plots.drawings import FOLDER, read
+from chapters_src.transformer import Config, FeedForward, Memory, TransformerLayer
 from paths import BUILD, NOTEBOOKS, PACKAGE, ROOT, notebooks
-
-pytestmark = pytest.mark.xdist_group("drawings")  # one browser for all
 
 ROAD = ROOT / "book" / "road.svg"  # links, so it stands in the start page as it is
 FILES = sorted(FOLDER.glob("*.svg"))
@@ -42,6 +48,10 @@ def browser(absent) -> Iterator[Browser]:
         absent("no browser: neither Chromium nor Chrome nor Edge is on the PATH or in its usual place")
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=found, args=FLAGS)
+
+
+def tree(name: str) -> ElementTree.Element:
+    return ElementTree.parse(FOLDER / f"{name}.svg").getroot()
 
 
 def shown(path: Path) -> str:
@@ -105,8 +115,9 @@ WRONG = {  # what is written in place of what, and what is said of it
 def test_the_good_one_is_good(browser, tmp_path):
     path = tmp_path / "good.svg"
     path.write_text(GOOD, encoding="utf-8")
-    assert in_file(GOOD) == in_picture(browser, shown(path), False) == in_picture(browser, shown(path), True)
     assert in_file(GOOD) == []
+    for dark in (False, True):
+        assert in_picture(browser, shown(path), dark) == []
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -187,17 +198,22 @@ def test_a_notebook_depends_on_the_drawings_that_it_shows_and_on_no_others():
 # --- The attention of one query: its numbers are those of chapter 07.
 
 
-def example() -> dict:
-    """What the cells of chapter 07 make that hold the four words and their three matrices."""
+def made_by(chapter: str, beginnings: str) -> dict:
+    """What the code cells of a chapter make that have a line with one of these beginnings."""
     found = {}
-    for cell in nbformat.read(NOTEBOOKS / "07_attention_from_scratch.ipynb", 4).cells:
-        if cell.cell_type == "code" and re.search(r"^(words|W_q) = ", cell.source, re.M):
-            exec("import pandas as pd\nimport torch\n" + cell.source, found)
+    exec(
+        "import collections\nimport pandas as pd\nimport torch\nfrom torch.nn import functional as F\n"
+        "from torch.testing import assert_close",
+        found,
+    )
+    for cell in nbformat.read(NOTEBOOKS / f"{chapter}.ipynb", 4).cells:
+        if cell.cell_type == "code" and re.search(f"^({beginnings})", cell.source, re.M):
+            exec(cell.source, found)
     return found
 
 
 def test_the_numbers_of_attention_are_those_of_the_chapter():
-    given = example()
+    given = made_by("07_attention_from_scratch", "words = |W_q = ")
     query, key, value = (given[name] for name in ("query", "key", "value"))
     products = key @ query[1]
     scores = products / math.sqrt(key.shape[1])
@@ -209,7 +225,7 @@ def test_the_numbers_of_attention_are_those_of_the_chapter():
         *digits(scores, 2), *digits(weights, 2), *digits(value, 1), *digits(gathered, 2),
         *digits(given["x"][1] + gathered, 2),
     ]  # fmt: skip
-    root = ElementTree.parse(FOLDER / f"{ATTENTION}.svg").getroot()
+    root = tree(ATTENTION)
     texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
     assert [text for text in texts if re.fullmatch(r"-?\d+\.\d+", text)] == wanted
     assert set(digits(weights, 2)) <= set(re.findall(r"weight (\d\.\d+)", root.findtext(f"{SVG}desc")))
@@ -222,29 +238,101 @@ def test_the_numbers_of_attention_are_those_of_the_chapter():
 
 # --- The encoder-decoder: its layers are the modules of the package.
 
+CONFIG = dict(vocab_size=9, d_model=8, num_layers=1, num_heads=2, feed_forward_width=16, max_length=9)
+
+
+def order_of_the_layer(cross_attention, norm_first):
+    """In which order the real layer calls its norms and sublayers."""
+    called = []
+    layer = TransformerLayer(Config(**CONFIG, norm_first=norm_first, cross_attention=cross_attention))
+    names = {nn.LayerNorm: "norm", MultiHeadAttention: "attention", CrossAttention: "attention"}
+    names[FeedForward] = "feed_forward"
+    for module in layer.modules():
+        if type(module) in names:
+            name = names[type(module)]
+            module.register_forward_hook(lambda *_, name=name: called.append(name))
+    states = torch.zeros(1, 3, 8)
+    layer(states, None, memory=Memory(states, None) if cross_attention else None)
+    return called
+
+
+def words(name: str, left: float = 0, right: float = 420) -> list[str]:
+    """The texts of a drawing from top to bottom, of those whose anchor lies between two lines."""
+    found = tree(name).iter(f"{SVG}text")
+    texts = sorted(found, key=lambda text: (float(text.get("y")), float(text.get("x"))))
+    return ["".join(text.itertext()) for text in texts if left <= float(text.get("x")) < right]
+
+
+@pytest.mark.parametrize(
+    ("name", "cross_attention"), [("layer_of_an_encoder", False), ("layer_of_a_decoder", True)]
+)
+def test_the_parts_of_a_layer_follow_each_other_as_in_the_module(name, cross_attention):
+    kinds = {
+        "LayerNorm": "norm",
+        "join the heads, linear (B, T, d_model)": "attention",  # the last step of each sublayer
+        "linear (B, T, d_model)": "feed_forward",
+    }
+    drawn = [kinds[text] for text in words(name) if text in kinds]
+    assert drawn == order_of_the_layer(cross_attention, norm_first=True)
+    shapes = [text for text in words(name) if text.startswith("(B, H")]
+    own = ["(B, H, T, head_dim)"] * 3
+    assert shapes == own + ([own[0], *["(B, H, S, head_dim)"] * 2] if cross_attention else [])
+
+
+# --- PyTorch's transformer, and pictures as tokens.
+
+
+def test_the_masks_of_pytorch_stand_where_its_arguments_act():
+    arguments = inspect.signature(nn.Transformer.forward).parameters
+    masks = [name for name in arguments if name.endswith("_mask")]
+    texts = words("pytorchs_three_masks")
+    assert sorted(text for text in texts if text.endswith("_mask")) == sorted(masks) and len(masks) == 6
+    for column, prefixes in ((words("pytorchs_three_masks", 0, 200), ("src",)), (
+        words("pytorchs_three_masks", 200), ("tgt", "memory")
+    )):  # fmt: skip
+        sublayers = [i for i, text in enumerate(column) if text.endswith("-attention")]
+        for i, prefix in zip(sublayers, prefixes, strict=True):
+            assert all(text.startswith(f"{prefix}_") for text in column[i + 1 : i + 3])
+
+
+def test_pytorchs_norms_and_sublayers_are_drawn_in_the_order_in_which_they_run():
+    model, ran = nn.Transformer(8, 2, 1, 1, 16, batch_first=True), []
+    kinds = {nn.LayerNorm: "norm", nn.MultiheadAttention: "attention", nn.Linear: "feed_forward"}
+    for name, module in model.named_modules():
+        if type(module) in kinds and not name.endswith("linear1"):  # The second layer ends a sublayer.
+            kind = kinds[type(module)]
+            module.register_forward_hook(lambda *_, kind=kind: ran.append(kind))
+    model(torch.zeros(1, 3, 8), torch.zeros(1, 3, 8))
+    both = [*words("pytorchs_three_masks", 0, 200), *words("pytorchs_three_masks", 200)]
+    assert [KINDS[text] for text in both if text in KINDS] == ran
+
+
+def test_a_picture_of_eight_by_eight_is_as_many_tokens_as_drawn():
+    patches, texts = (8 // 2) ** 2, words("patches_as_tokens")
+    assert f"patch {patches}" in texts and f"patch {patches + 1}" not in texts
+    assert any(f"one learned vector for each of {patches + 1} places" in text for text in texts)
+
+
+# --- The encoder-decoder, whole.
+
 KINDS = {"LayerNorm": "norm", "Feed-forward": "feed_forward"}
 KINDS |= dict.fromkeys(("Self-attention", "Cross-attention"), "attention")
 
 
-def whole_model() -> ElementTree.Element:
-    return ElementTree.parse(FOLDER / f"{WHOLE}.svg").getroot()
-
-
 @pytest.mark.parametrize(("cross_attention", "left", "right"), [(False, 0, 200), (True, 200, 400)])
 def test_the_layers_are_in_the_order_of_the_modules(cross_attention, left, right):
-    texts = sorted(whole_model().iter(f"{SVG}text"), key=lambda text: float(text.get("y")))
-    names = ["".join(text.itertext()) for text in texts if left <= float(text.get("x")) < right]
+    names = words(WHOLE, left, right)
     last = names.index("Head: linear" if cross_attention else "memory M")
     drawn = [name for name in names[names.index("Embedding + positions") : last] if name in KINDS]
     assert [KINDS[name] for name in drawn] == order_of_the_layer(cross_attention, norm_first=False)
     assert ("Cross-attention" in drawn) == cross_attention
-    circles = [c for c in whole_model().iter(f"{SVG}circle") if left <= float(c.get("cx")) < right]
+    circles = [c for c in tree(WHOLE).iter(f"{SVG}circle") if left <= float(c.get("cx")) < right]
     assert len(circles) == sum(KINDS[name] != "norm" for name in drawn), "each sublayer is added"
 
 
 def test_the_decoder_reads_the_target_shifted_right_and_predicts_it():
     rows = {}
-    for text in whole_model().iter(f"{SVG}text"):
+    for text in tree(WHOLE).iter(f"{SVG}text"):
         if float(text.get("x")) > 200 and len(text.text or "") <= 5 and (text.text or "").isalpha():
             rows.setdefault(float(text.get("y")), []).append(text.text)
     target, read_by_it, predicted = [row for _, row in sorted(rows.items()) if len(row) > 1]
@@ -252,7 +340,7 @@ def test_the_decoder_reads_the_target_shifted_right_and_predicts_it():
 
 
 def test_the_grids_are_the_masks():
-    squares = [rect for rect in whole_model().iter(f"{SVG}rect") if rect.get("width") == "34"]
+    squares = [rect for rect in tree(WHOLE).iter(f"{SVG}rect") if rect.get("width") == "34"]
     may = ["blue" in rect.get("fill") for rect in squares]
     assert may[:16] == causal_mask(4).flatten().tolist() and may[16:] == [True] * 12
 
@@ -260,15 +348,9 @@ def test_the_grids_are_the_masks():
 # --- A layer of 2017 and one of today: the modules, the masks and the numbers of Gemma 3 270M.
 
 
-def two_layers() -> ElementTree.Element:
-    return ElementTree.parse(FOLDER / f"{TWO_LAYERS}.svg").getroot()
-
-
 @pytest.mark.parametrize(("left", "right", "today"), [(0, 190, False), (190, 400, True)])
 def test_the_norms_stand_where_the_modules_have_them(left, right, today):
-    found = two_layers().iter(f"{SVG}text")
-    texts = sorted(found, key=lambda text: float(text.get("y")))
-    names = ["".join(text.itertext()) for text in texts if left <= float(text.get("x")) < right]
+    names = words(TWO_LAYERS, left, right)
     kinds = KINDS | {"RMSNorm": "norm", "Gated feed-forward": "feed_forward"}
     around = ["norm"] if today else []
     wanted = [*around, "attention", "norm", *around, "feed_forward", "norm"]
@@ -281,7 +363,7 @@ def test_the_norms_stand_where_the_modules_have_them(left, right, today):
 def test_the_small_grids_are_a_causal_mask_and_a_window():
     causal = causal_mask(6)
     wanted = [causal, causal & sliding_window_mask(6, 6, 3), causal]
-    grids = [path for path in two_layers().iter(f"{SVG}path") if path.get("d").count("h7v7h-7z") > 1]
+    grids = [path for path in tree(TWO_LAYERS).iter(f"{SVG}path") if path.get("d").count("h7v7h-7z") > 1]
     assert [path.get("d").count("h7v7") for path in grids[1::2]] == [mask.sum().item() for mask in wanted]
     for off, on, mask in zip(grids[::2], grids[1::2], wanted, strict=True):
         cells = [
@@ -293,32 +375,23 @@ def test_the_small_grids_are_a_causal_mask_and_a_window():
 
 
 def test_its_numbers_are_those_of_gemma():
-    said = " ".join("".join(two_layers().itertext()).split())
-    texts = ["".join(text.itertext()) for text in two_layers().iter(f"{SVG}text")]
-    header, _ = gemma_conversion.read_header(resources._gemma_parts()[0].read_bytes())
+    said = " ".join("".join(tree(TWO_LAYERS).itertext()).split())
+    texts = ["".join(text.itertext()) for text in tree(TWO_LAYERS).iter(f"{SVG}text")]
+    [first, *_] = resources.embedded.gemma_parts(resources.CHECKPOINTS["gemma"].package)
+    header, _ = gemma_conversion.read_header(first.read_bytes())
     c = gemma_conversion._config(header, [])
     kinds = c["layer_types"]
     assert f"× {len(kinds)} layers" in texts and f"it has {c['sliding_window']}" in said
     bases = [c["rope_parameters"][kind]["rope_theta"] for kind in (kinds[0], kinds[-1])]
     assert [text for text in texts if text.startswith("base")] == [f"base {base:,.0f}" for base in bases]
     assert kinds == 3 * [*5 * ["sliding_attention"], "full_attention"]
-    boxes = [rect for rect in two_layers().iter(f"{SVG}rect") if rect.get("height") == "14"]
+    boxes = [rect for rect in tree(TWO_LAYERS).iter(f"{SVG}rect") if rect.get("height") == "14"]
     widths = [rect.get("width") for rect in boxes if float(rect.get("x")) > 190 and rect.get("rx") == "3"]
     assert widths == c["num_attention_heads"] * ["14"] + 2 * c["num_key_value_heads"] * ["65"]  # Q; K and V
 
 
-def columns_of(name: str, *edges: float) -> list[list[str]]:
-    """The texts of a drawing from top to bottom, of each column between two edges."""
-    texts = ElementTree.parse(FOLDER / f"{name}.svg").getroot().iter(f"{SVG}text")
-    texts = sorted(texts, key=lambda text: float(text.get("y")))
-    return [
-        [text.text for text in texts if left <= float(text.get("x")) < right]
-        for left, right in itertools.pairwise(edges)
-    ]
-
-
 def test_the_three_places_of_a_norm():
-    columns = columns_of("where_norms_stand", 0, 120, 240, 360)
+    columns = [words("where_norms_stand", left, left + 120) for left in (0, 120, 240)]
     orders = [[text for text in column if text in ("norm", "sublayer")] for column in columns]
     assert orders == [["sublayer", "norm"], ["norm", "sublayer"], ["norm", "sublayer", "norm"]]
     encoder = order_of_the_layer(False, norm_first=False)
@@ -327,7 +400,7 @@ def test_the_three_places_of_a_norm():
 
 
 def test_a_feed_forward_network_widens_four_times_and_gates_two_rows():
-    rects = ElementTree.parse(FOLDER / "widen_bend_narrow.svg").getroot().iter(f"{SVG}rect")
+    rects = tree("widen_bend_narrow").iter(f"{SVG}rect")
     rows = Counter((float(rect.get("x")) > 186, float(rect.get("y"))) for rect in rects)
     assert [number for (right, _), number in sorted(rows.items()) if not right] == [3, 12, 12, 3]
     assert [number for (right, _), number in sorted(rows.items()) if right] == [3, 16, 16, 8, 3]
@@ -337,12 +410,12 @@ def test_a_feed_forward_network_widens_four_times_and_gates_two_rows():
 
 
 def texts_of(name: str) -> list[str]:
-    root = ElementTree.parse(FOLDER / f"{name}.svg").getroot()
+    root = tree(name)
     return ["".join(text.itertext()).replace("−", "-") for text in root.iter(f"{SVG}text")]
 
 
 def test_the_sums_of_two_scores_are_sums_and_the_best_is_framed():
-    root = ElementTree.parse(FOLDER / "answer_by_two_scores.svg").getroot()
+    root = tree("answer_by_two_scores")
     placed = [
         (float(text.get("x")), float(text.get("y")), int(text.text.replace("−", "-")))
         for text in root.iter(f"{SVG}text")
@@ -369,22 +442,11 @@ def test_the_three_words_attend_as_chapter_01_computes_it():
 
 # --- Word vectors: the counts and the guess are those of chapter 02.
 
-
-def program_02(beginning: str) -> dict:
-    """What the cell of chapter 02 makes that begins so."""
-    (code,) = [
-        cell.source
-        for cell in nbformat.read(NOTEBOOKS / "02_meaning_and_word_vectors.ipynb", 4).cells
-        if cell.cell_type == "code" and cell.source.startswith(beginning)
-    ]
-    found = {}
-    imports = "import collections\nimport pandas as pd\nimport torch\nfrom torch.nn import functional as F\n"
-    exec(imports + "from torch.testing import assert_close\n" + code, found)
-    return found
+CHAPTER_02 = "02_meaning_and_word_vectors"
 
 
 def test_the_counts_in_the_windows_are_those_of_the_chapter():
-    given, texts = program_02("texts = ["), texts_of("company_in_a_window")
+    given, texts = made_by(CHAPTER_02, r"texts = \["), texts_of("company_in_a_window")
     words = [word for text in given["texts"] for word in text]
     assert texts[1 : len(words) + 1] == words
     columns = texts[len(words) + 2 : len(words) + 8]
@@ -395,7 +457,7 @@ def test_the_counts_in_the_windows_are_those_of_the_chapter():
 
 
 def test_the_numbers_of_the_guess_are_those_of_the_chapter():
-    given, texts = program_02("v = torch.tensor"), texts_of("one_guess_with_noise")
+    given, texts = made_by(CHAPTER_02, r"v = torch\.tensor"), texts_of("one_guess_with_noise")
     pair = lambda numbers, places: f"({', '.join(f'{number:.{places}f}' for number in numbers)})"  # noqa: E731
     assert f"v = {pair(given['v'].tolist(), 1)}" in texts
     for column, name in enumerate(("axes", "tensor", "kernel")):
@@ -409,7 +471,7 @@ def test_the_numbers_of_the_guess_are_those_of_the_chapter():
 
 
 def test_the_tree_of_the_two_legends_is_wordnets():
-    book, texts = wordnet.load(), texts_of("hypernyms_of_legend")
+    book, texts = wordnet.read(), texts_of("hypernyms_of_legend")
     story, caption = (book.chains(name)[0] for name in book.senses["legend"])
     shared = [a for a, b in zip(story, caption, strict=False) if a == b]
     wanted = [*shared, *story[len(shared) :], *caption[len(shared) :]]
@@ -426,7 +488,7 @@ def test_the_tree_of_the_two_legends_is_wordnets():
 
 
 def test_the_four_grids_are_the_masks():
-    root = ElementTree.parse(FOLDER / "four_masks.svg").getroot()
+    root = tree("four_masks")
     places = {
         kind: sorted(
             (float(rect.get("y")), float(rect.get("x")))
@@ -508,7 +570,7 @@ def chips(root: ElementTree.Element) -> list[list[str]]:
 
 
 def test_six_tasks_are_made_from_one_line():
-    rows = chips(ElementTree.parse(FOLDER / "one_line_six_tasks.svg").getroot())
+    rows = chips(tree("one_line_six_tasks"))
     gpt, bert, electra, t5, bart, pegasus = zip(rows[::2], rows[1::2], strict=True)
     line = bart[1]
     assert " ".join(line) == "every legend in my figures sits on top of the data"
@@ -527,7 +589,7 @@ def test_six_tasks_are_made_from_one_line():
 
 
 def test_the_router_takes_the_two_best_and_weighs_them():
-    root = ElementTree.parse(FOLDER / "router_picks_two.svg").getroot()
+    root = tree("router_picks_two")
     texts = [element.text for element in root.iter(f"{SVG}text")]
     scores = [float(text.replace("−", "-")) for text in texts if re.fullmatch(r"−?\d\.\d", text)]
     best = sorted(sorted(range(8), key=lambda i: -scores[i])[:2])
@@ -542,7 +604,7 @@ def test_the_router_takes_the_two_best_and_weighs_them():
 
 
 def test_the_tape_is_cut_into_blocks_whose_labels_are_one_place_further():
-    root = ElementTree.parse(FOLDER / "one_tape_many_lessons.svg").getroot()
+    root = tree("one_tape_many_lessons")
     rows: dict[float, list[str]] = {}
     for text in sorted(root.iter(f"{SVG}text"), key=lambda text: float(text.get("x"))):
         if text.get("text-anchor") == "middle" and " " not in text.text:
@@ -553,7 +615,7 @@ def test_the_tape_is_cut_into_blocks_whose_labels_are_one_place_further():
 
 
 def test_the_table_of_common_words_is_filled_as_chapter_14_fills_it():
-    root = ElementTree.parse(FOLDER / "common_words_in_order.svg").getroot()
+    root = tree("common_words_in_order")
     texts = list(root.iter(f"{SVG}text"))
     rows = [text.text for text in texts if text.get("text-anchor") == "end"]
     middle = [text.text for text in texts if text.get("text-anchor") == "middle"]
@@ -572,9 +634,9 @@ def test_the_table_of_common_words_is_filled_as_chapter_14_fills_it():
 # --- Chapter 15: the collectives add up, and the pipeline waits as long as the formula says.
 
 
-def texts_by_row(name: str, *, numbers_only: bool = True) -> list[list[int]]:
+def texts_by_row(name: str) -> list[list[int]]:
     """The numbers of a drawing in rows, from top to bottom, each from left to right."""
-    root = ElementTree.parse(FOLDER / f"{name}.svg").getroot()
+    root = tree(name)
     rows: dict[float, list[tuple[float, int]]] = {}
     for text in root.iter(f"{SVG}text"):
         content = "".join(text.itertext())
@@ -594,8 +656,7 @@ def test_the_numbers_of_the_collectives_add_up():
 
 
 def test_the_bubble_of_the_pipeline_is_that_of_the_formula():
-    root = ElementTree.parse(FOLDER / "pipeline_of_four.svg").getroot()
-    cells = [rect.get("fill") for rect in root.iter(f"{SVG}rect")]
+    cells = [rect.get("fill") for rect in tree("pipeline_of_four").iter(f"{SVG}rect")]
     processes = batches = 4
     assert cells.count("none") / len(cells) == (processes - 1) / (batches + processes - 1)
     rows = texts_by_row("pipeline_of_four")

@@ -5,7 +5,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from test_diagrams import apart, endpoints, text_boxes, within
+from sheets import apart, endpoints, text_boxes, within
 
 from chapters_src.plots import drawing, feature_diagrams
 

@@ -4,7 +4,7 @@ import itertools
 from xml.etree import ElementTree
 
 import pytest
-from test_diagrams import apart, endpoints, text_boxes, within
+from sheets import apart, endpoints, text_boxes, within
 
 from chapters_src.data import models
 from chapters_src.plots import drawing, tour_diagrams

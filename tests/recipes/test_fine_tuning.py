@@ -25,7 +25,7 @@ def test_a_smoke_run_goes_from_the_data_to_the_record_and_repeats_nothing(tmp_pa
     content = json.loads((tmp_path / "fine_tuning.json").read_text(encoding="utf-8"))
     assert content["script"] == "recipes/fine_tuning.py"
     assert_whole(content["figures"], fine_tuning.SMOKE)
-    assert not list(tmp_path.rglob("*.partial"))
+    assert not list(tmp_path.rglob(".*"))
     monkeypatch.setattr(fine_tuning, "trained", lambda *_: pytest.fail("it was repeated"))
     fine_tuning.main(["--output", str(tmp_path), "--smoke"])
     assert json.loads((tmp_path / "fine_tuning.json").read_text(encoding="utf-8")) == content

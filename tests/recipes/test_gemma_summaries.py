@@ -82,7 +82,7 @@ def test_texts_are_one_line_and_keys_tell_pairs_apart():
 def without_gemma(monkeypatch):
     """Documents of nine words, and a writer that repeats the last word."""
     data = SimpleNamespace(splits={"test": PAIRS * 3, "train": [*PAIRS, LONG]})
-    monkeypatch.setattr(recipe.summaries, "load", lambda: data)
+    monkeypatch.setattr(recipe.summaries, "pairs", lambda: data)
     monkeypatch.setattr(recipe.resources, "checkpoint", lambda name: name)
     model = SimpleNamespace(eval=lambda: None)
     monkeypatch.setattr(recipe.pretrained, "load", lambda folder: model)

@@ -85,7 +85,7 @@ def test_held_out_is_the_same_prose_whatever_is_trained_on():
     assert sum(map(len, many["train"])) > 1.2 * sum(map(len, few["train"]))
     lines = {split: [line for text in many[split] for line in text.split("\n")] for split in many}
     training = {run for line in lines["train"] for run in docstrings.runs(line)}
-    prose = {paragraph.text for paragraph in docstrings.load(sizes.packages)}
+    prose = {paragraph.text for paragraph in docstrings.paragraphs(sizes.packages)}
     for split in ("validation", "test"):
         assert lines[split] and prose.issuperset(lines[split])
         assert all(training.isdisjoint(docstrings.runs(line)) for line in lines[split])

@@ -27,7 +27,7 @@ from recipes.masked_language_model import (
 )
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
-SHIPPED = resources._WEIGHTS_FOLDER / "masked-language-model"
+SHIPPED = resources.embedded.WEIGHTS_FOLDER / "masked-language-model"
 OF_ADAPTER = ["README.md", "adapter_config.json", "adapter_model.safetensors", "config.json", "run.json"]
 
 
@@ -126,7 +126,7 @@ def test_what_was_saved_gives_the_same_logits(model, tmp_path, folder, texts):
     with torch.no_grad():
         before, again = model(ids).logits, recipe.load(tmp_path / "adapter", folder)(ids).logits
         assert torch.equal(before, again)
-        resources._merge(Path(folder), tmp_path / "adapter", tmp_path / "whole")
+        resources.embedded.merge(Path(folder), tmp_path / "adapter", tmp_path / "whole")
         whole = AutoModelForMaskedLM.from_pretrained(tmp_path / "whole").eval()
         torch.testing.assert_close(whole(ids).logits, before, rtol=0, atol=1e-4)
         untouched = AutoModelForMaskedLM.from_pretrained(folder)(ids).logits

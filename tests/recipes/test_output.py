@@ -1,4 +1,4 @@
-"""What all recipes share: the options, the folder that is complete or absent, the facts, the precision."""
+"""What all recipes share: the options, the records, the facts, the precision."""
 
 import pytest
 import torch
@@ -6,22 +6,7 @@ import torch
 from chapters_src import records
 from paths import ROOT
 from recipes.machine import precision
-from recipes.output import listed, options_from, parser_for, whole_folder, write_record
-
-
-def test_a_folder_appears_whole_or_not_at_all(tmp_path):
-    output = tmp_path / "new" / "model"
-    with pytest.raises(RuntimeError, match="no power"), whole_folder(output) as place:
-        place.mkdir()
-        (place / "weights").write_text("half", encoding="utf-8")
-        raise RuntimeError("no power")
-    assert list(output.parent.iterdir()) == []
-    with whole_folder(output) as place:
-        place.mkdir()
-        (place / "weights").write_text("all", encoding="utf-8")
-        assert not output.exists()
-    assert (output / "weights").read_text(encoding="utf-8") == "all"
-    assert list(output.parent.iterdir()) == [output]
+from recipes.output import listed, options_from, parser_for, write_record
 
 
 def test_an_output_that_is_there_is_refused(tmp_path, capsys):

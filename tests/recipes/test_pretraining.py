@@ -50,7 +50,7 @@ def test_a_smoke_run_writes_the_record_and_repeats_nothing(tmp_path, monkeypatch
     recipe.main(["--output", str(tmp_path), "--smoke"])
     content = json.loads((tmp_path / "record.json").read_text(encoding="utf-8"))
     assert_whole(content["figures"], recipe.SMOKE)
-    assert not list(tmp_path.glob("*.begun"))
+    assert not list(tmp_path.glob(".*"))
     monkeypatch.setattr(recipe, "train", lambda *_, **__: pytest.fail("it was repeated"))
     recipe.main(["--output", str(tmp_path), "--smoke"])
     assert json.loads((tmp_path / "record.json").read_text(encoding="utf-8")) == content

@@ -18,7 +18,7 @@ from recipes.rival_translation import Rival, Run, Sizes
 
 @pytest.fixture(scope="module")
 def data():
-    return english_german.load(translation.SMOKE.num_pairs, num_held_out=translation.SMOKE.num_held_out)
+    return english_german.pairs(translation.SMOKE.num_pairs, num_held_out=translation.SMOKE.num_held_out)
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,6 @@ def test_translations_come_back_in_the_order_of_the_sentences(data, texts, monke
     assert recipe.translate(rival, texts, sentences) == alone and len(set(alone)) > 1
 
 
-@pytest.mark.slow
 def test_a_cure_mixes_in_what_its_arm_says_and_nothing_that_is_scored(tmp_path, monkeypatch):
     def pairs(split, number):
         return [Pair(f"{split} {i}", f"{split} {i}", (), frozenset()) for i in range(number)]
@@ -170,11 +169,12 @@ def test_a_cure_mixes_in_what_its_arm_says_and_nothing_that_is_scored(tmp_path, 
         assert all(number >= 200 for _, number in foreign)
 
 
+@pytest.mark.slow
 def test_a_smoke_run_writes_the_record_and_repeats_nothing(tmp_path, monkeypatch):
     recipe.main(["--output", str(tmp_path), "--smoke"])
     content = json.loads((tmp_path / "record.json").read_text(encoding="utf-8"))
     assert_whole(content["figures"], recipe.SMOKE)
-    assert not list(tmp_path.rglob("*.partial"))
+    assert not list(tmp_path.rglob(".*"))
     monkeypatch.setattr(recipe, "trained", lambda *_, **__: pytest.fail("it was repeated"))
     recipe.main(["--output", str(tmp_path), "--smoke"])
     assert json.loads((tmp_path / "record.json").read_text(encoding="utf-8")) == content

@@ -51,7 +51,7 @@ def test_a_smoke_run_goes_from_the_data_to_the_card(tmp_path, encoder, texts, ca
 
 
 def _test_pairs():
-    found = [pair for pairs in summaries.load(SMOKE.packages).splits.values() for pair in pairs]
+    found = [pair for pairs in summaries.pairs(SMOKE.packages).splits.values() for pair in pairs]
     return found[2::3][: SMOKE.num_pairs]
 
 
@@ -100,7 +100,7 @@ def test_the_shipped_summarizer_scores_what_its_card_says(encoder, texts, card_t
     """Another processor may choose another word now and then; other versions have other texts."""
     folder = Path(resources.checkpoint("summarizer"))
     assert sum(path.stat().st_size for path in folder.iterdir()) < 5_000_000
-    test = summaries.load().splits["test"]
+    test = summaries.pairs().splits["test"]
     written = summarization.summarize(load_on_encoder(folder, encoder), texts, [pair.body for pair in test])
     table = 100 * rouge(written, [pair.summary for pair in test])
     row = re.search(r"(?m)^\| this model \|(.*)$", (folder / "README.md").read_text(encoding="utf-8"))[1]
@@ -145,7 +145,7 @@ def test_the_principal_sentence_shares_most_words_with_the_others():
 
 
 def test_plain_texts_are_of_training_modules_and_hold_nothing_of_held_out_pairs(monkeypatch):
-    paragraphs = docstrings.load(("peft",))
+    paragraphs = docstrings.paragraphs(("peft",))
     held_out = next(p for p in paragraphs if len(p.text.split()) > 30 and p.module.startswith("peft.tuners"))
     monkeypatch.setattr(
         docstrings, "split_of", lambda module: "train" if module.startswith("peft.tuners") else "test"
@@ -162,7 +162,7 @@ def test_plain_texts_are_of_training_modules_and_hold_nothing_of_held_out_pairs(
 def test_one_beam_is_greedy_and_neighbors_do_not_matter(encoder, texts, monkeypatch):
     """Against the whole model run anew for each token, one text at a time."""
     torch.manual_seed(0)
-    model = on_encoder(encoder, summarization.decoder_config(encoder, 32)).eval()
+    model = on_encoder(encoder, summarization.decoder_config(encoder, 32), num_layers=1).eval()
     summarization.start_from_frequencies(model, [texts.target("a model of the end"), [texts.end] * 3])
     bodies = ["The first text.", "Another text, which is longer than the first one.", "Third."]
     expected = []

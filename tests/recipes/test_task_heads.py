@@ -8,7 +8,6 @@ import pytest
 import torch
 import transformers
 from peft import PeftModel
-from transformers import AutoTokenizer
 
 from chapters_src import resources
 from chapters_src.data import entities, question_answers
@@ -34,8 +33,8 @@ def task(request, folder):
 
 
 @pytest.fixture(scope="module")
-def tokenizer(folder):
-    return AutoTokenizer.from_pretrained(folder)
+def answers(folder):
+    return Answers(folder, smoke=True)
 
 
 # A run ----------------------------------------------------------------------------------------------------
@@ -105,22 +104,23 @@ def test_labels_lead_back_to_the_entities(folder):
     )
     [row] = task.rows([sentence])
     assert row.labels[0] == row.labels[-1] == heads.IGNORED
-    labels = [None if label == heads.IGNORED else task.labels[label] for label in row.labels]
-    offsets = task.tokenizer(sentence.text, return_offsets_mapping=True).offset_mapping
-    assert entities.entities_of(labels, offsets) == sentence.entities
+    tokens = task.tokenizer.convert_ids_to_tokens(row.ids)[1:-1]
+    labels = [task.labels[label] for label in row.labels[1:-1]]
+    named = [(token, label) for token, label in zip(tokens, labels, strict=True) if label != "O"]
+    assert named[:2] == [("ada", "B-PER"), ("moreno", "I-PER")]
+    assert "".join(token for token, label in named[2:] if "PACKAGE" in label).replace("##", "") == "numpy"
 
 
-def test_labels_lead_back_to_the_answer(folder):
-    task = Answers(folder, smoke=True)
-    asked = [one for one in question_answers.load()["validation"] if " " in one.answer][:5]
-    for one, row in zip(asked, task.rows(asked), strict=True):
+def test_labels_lead_back_to_the_answer(answers):
+    asked = [one for one in question_answers.questions()["validation"] if " " in one.answer][:5]
+    for one, row in zip(asked, answers.rows(asked), strict=True):
         first, last = row.labels
-        assert task.tokenizer.decode(row.ids[first : last + 1]).replace(
+        assert answers.tokenizer.decode(row.ids[first : last + 1]).replace(
             " ", ""
         ) == one.answer.lower().replace(" ", "")
         assert row.types[first] == row.types[last] == 1
-    [none] = task.rows([asked[0]._replace(answer="", start=0, end=0)])
-    assert none.labels == [0, 0] and none.ids[0] == task.tokenizer.cls_token_id
+    [none] = answers.rows([asked[0]._replace(answer="", start=0, end=0)])
+    assert none.labels == [0, 0] and none.ids[0] == answers.tokenizer.cls_token_id
 
 
 def test_messages_of_surprise_are_left_out_and_planted_errors_set_right(folder):
@@ -157,7 +157,7 @@ def test_the_best_span_is_the_best_of_all_pairs_that_are_spans():
 
 
 def test_copies_have_other_names_of_the_same_labels_in_the_same_places():
-    sentences = entities.load()["train"]
+    sentences = entities.sentences()["train"]
     known = {(n, e.label) for one in sentences for n, e in zip(one.names, one.entities, strict=True)}
     named = [one for one in sentences if one.entities]
     copies = heads.with_other_names(sentences, 1)
@@ -178,7 +178,7 @@ def _around(sentence):
 
 
 def test_in_its_sentence_an_answer_is_the_same_words():
-    for one in question_answers.load()["validation"]:
+    for one in question_answers.questions()["validation"]:
         short = in_its_sentence(one)
         assert short.context[short.start : short.end] == one.answer == short.answer
         assert short.context in split_sentences(one.context)
@@ -186,11 +186,10 @@ def test_in_its_sentence_an_answer_is_the_same_words():
         in_its_sentence(Question("a", "One. Two.", "Where?", "x", 99, 100))
 
 
-def test_the_closest_sentence_holds_the_answer_more_often_than_that_with_the_same_words(folder):
-    task = Answers(folder, smoke=True)
-    asked = question_answers.load()["validation"][:60]
-    found = task.closest(asked)
-    blind = task.closest([one._replace(answer="", start=0, end=0) for one in asked])
+def test_the_closest_sentence_holds_the_answer_more_often_than_that_with_the_same_words(answers):
+    asked = question_answers.questions()["validation"][:60]
+    found = answers.closest(asked)
+    blind = answers.closest([one._replace(answer="", start=0, end=0) for one in asked])
     assert found == blind, "it does not look at the answer"
     right = {
         "meaning": [short.context for short in found],
@@ -202,7 +201,7 @@ def test_the_closest_sentence_holds_the_answer_more_often_than_that_with_the_sam
 
 
 def test_questions_made_of_a_sentence_ask_for_a_part_of_it_with_words_of_the_rest():
-    asked = question_answers.load()["train"]
+    asked = question_answers.questions()["train"]
     made = blanked(asked)
     assert made == blanked(asked), "the same at every call"
     assert {one.paragraph for one in made} == {one.paragraph for one in asked}
@@ -238,10 +237,9 @@ def test_numbers_and_names_are_asked_for_with_words_that_fit():
     assert not any(text.split()[0] in ("the", "at", "we") for text, _ in found)
 
 
-def test_scores_of_answers_count_silence_apart(folder):
-    task = Answers(folder, smoke=True)
+def test_scores_of_answers_count_silence_apart(answers):
     items = [Question("a", "one two", "?", "one", 0, 3), Question("a", "x", "?", "", 0, 0)]
-    found = task.scores([*items, items[0], items[1]], ["one", "", "", "x"])
+    found = answers.scores([*items, items[0], items[1]], ["one", "", "", "x"])
     assert found == {"f1": 0.5, "exact match": 0.5, "none said, rightly": 0.5, "none said, wrongly": 0.5}
 
 
@@ -250,7 +248,7 @@ def test_scores_of_answers_count_silence_apart(folder):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_what_is_shipped_is_small_and_a_model_of_the_library(name):
-    shipped = resources._WEIGHTS_FOLDER / name
+    shipped = resources.embedded.WEIGHTS_FOLDER / name
     more = {"seeds.json"} if name == "answer-finder" else set()
     assert {path.name for path in shipped.iterdir()} == {*OF_ADAPTER, *more}
     assert sum(path.stat().st_size for path in shipped.iterdir()) < 550_000
@@ -259,7 +257,7 @@ def test_what_is_shipped_is_small_and_a_model_of_the_library(name):
 
 
 def test_the_seeds_of_the_answers_hold_what_is_shipped():
-    folder = resources._WEIGHTS_FOLDER / "answer-finder"
+    folder = resources.embedded.WEIGHTS_FOLDER / "answer-finder"
     runs, shipped = (json.loads((folder / f"{name}.json").read_text("utf-8")) for name in ("seeds", "run"))
     kinds = [(run["questions about parameters"], run["seed"]) for run in runs]
     assert kinds == [(kind, seed) for seed in range(3) for kind in ("with", "without")]
@@ -270,7 +268,7 @@ def test_the_seeds_of_the_answers_hold_what_is_shipped():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_what_is_shipped_is_as_good_as_its_card_says(name, folder):
-    shipped = resources._WEIGHTS_FOLDER / name
+    shipped = resources.embedded.WEIGHTS_FOLDER / name
     task = TASKS[name](folder, smoke=False)
     kind = getattr(transformers, task.model_class)
     model = kind.from_pretrained(resources.checkpoint(name)).eval()

@@ -18,13 +18,13 @@ from chapters_src.translation import END, PADDING, SPECIAL_TOKENS, START, Texts,
 from recipes import translation
 from recipes.translation import SMOKE, Sizes
 
-SHIPPED = resources._WEIGHTS_FOLDER / "translator"
+SHIPPED = resources.embedded.WEIGHTS_FOLDER / "translator"
 FILES = ["README.md", "config.json", "model.safetensors", "run.json", "tokenizer.json"]
 
 
 @pytest.fixture(scope="module")
 def data():
-    return english_german.load(SMOKE.num_pairs, num_held_out=SMOKE.num_held_out)
+    return english_german.pairs(SMOKE.num_pairs, num_held_out=SMOKE.num_held_out)
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def test_the_folder_of_the_shipped_translator(shipped):
 @pytest.mark.slow
 def test_the_shipped_translator_scores_what_its_card_says(shipped):
     """Another processor may choose another word now and then."""
-    data = english_german.load(1, num_held_out=Sizes().num_held_out)
+    data = english_german.pairs(1, num_held_out=Sizes().num_held_out)
     texts = Texts(BytePairTokenizer.load(SHIPPED / "tokenizer.json"))
     content = (SHIPPED / "README.md").read_text(encoding="utf-8")
     log = json.loads((SHIPPED / "run.json").read_text(encoding="utf-8"))["figures"]

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 from playwright.sync_api import Browser, expect, sync_playwright
 from site_visits import PHONES, THEMES, Tab, Visit, listen, look_at, visits
 
@@ -25,19 +24,14 @@ def pytest_generate_tests(metafunc):
     made = visits(everything=os.environ.get("BOOK_VISITS") == "all")
     asked = metafunc.fixturenames
     if "name" in asked and "scheme" in asked:
-        metafunc.parametrize(("scheme", "name"), [_of_one_page(name, scheme, name) for scheme, name in made])
+        metafunc.parametrize(("scheme", "name"), made)
     elif "name" in asked:
-        metafunc.parametrize("name", [_of_one_page(name, name) for scheme, name in made if scheme == "file"])
+        metafunc.parametrize("name", [name for of, name in made if of == "file"])
     elif "scheme" in asked:
         metafunc.parametrize("scheme", SCHEMES)
     for other, values in {"theme": list(THEMES), "width": PHONES}.items():
         if other in asked:
             metafunc.parametrize(other, values)
-
-
-def _of_one_page(name: str, *values: str) -> ParameterSet:
-    """Parameters of a test of one page: all these run in one process, which visits the page once."""
-    return pytest.param(*values, marks=pytest.mark.xdist_group(name))
 
 
 @pytest.fixture(scope="session")

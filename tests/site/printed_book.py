@@ -6,17 +6,20 @@ import shutil
 import subprocess
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
 
+import nbformat
 import pytest
 from playwright.sync_api import Browser
 from pypdf import PdfReader
 
 from paper import contents
+from paths import EXECUTED
 
+SOLUTION = re.compile(r"# @title Solution (\d+\.\d+)")
 XHTML = "{http://www.w3.org/1999/xhtml}"
 MATH = "{http://www.w3.org/1998/Math/MathML}math"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -51,6 +54,41 @@ def bookmarks(pdf: PdfReader) -> Iterator[tuple[int, str, int]]:
                 yield level, item.title, pdf.get_destination_page_number(item)
 
     return walk(pdf.outline, 0)
+
+
+def exercises_of(name: str) -> list[str]:
+    """The exercises of a chapter that have a solution, such as "14.1"."""
+    notebook = nbformat.read(EXECUTED / f"{Path(name).name}.ipynb", 4)
+    return [match[1] for cell in notebook.cells if (match := SOLUTION.match(cell.source))]
+
+
+def check_appendix(pdf: PdfReader, exercises: Iterable[str]) -> None:
+    """Each exercise says where its solution is and leads there, and the solution leads back."""
+    labels = pdf.page_labels
+    places = {title: page for _, title, page in bookmarks(pdf)}
+
+    def lead_to(page: int) -> dict[int, list[float]]:
+        """Pages that links of a page lead to, and how high on them."""
+        found: dict[int, list[float]] = {}
+        for annotation in pdf.pages[page].get("/Annots", []):
+            link = annotation.get_object()
+            if "/Dest" in link:
+                target, _, _, top, _ = link["/Dest"]
+                found.setdefault(pdf.get_page_number(target.get_object()), []).append(float(top))
+        return found
+
+    texts: dict[int, str] = {}
+    for exercise in exercises:
+        solution = places[f"Solution {exercise}"]
+        assert labels[solution].startswith("S"), exercise
+        shown = words(f"Solution {exercise}, page {labels[solution]}")
+        tasks = [page for page in lead_to(solution) if not labels[page].startswith("S")]
+        near = {near for page in tasks for near in (page, page + 1)}
+        for page in near - texts.keys():
+            texts[page] = words(pdf.pages[page].extract_text())
+        told = [page for page in near if shown in texts[page]]
+        assert told, f"no task that the solution leads to says: {shown}"
+        assert any(solution in lead_to(page) for page in told), exercise
 
 
 class Package:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, Locator, Page
 
 from paths import HTML, NPM
 
@@ -12,7 +12,13 @@ AXE = NPM / "node_modules" / "axe-core" / "axe.min.js"
 # The rules of axe-core that are asked: all of them; in the dark only those on colors, the rest is the same.
 THEMES = {"light": None, "dark": ["color-contrast", "link-in-text-block"]}
 PHONES = (390, 360)  # CSS pixels: a common phone, and a narrow one
+PHONE = {"viewport": {"width": PHONES[0], "height": 800}, "has_touch": True, "is_mobile": True}
 NO_SITE = "(no site)"
+
+
+def style(place: Locator, name: str) -> str:
+    """The computed value of a property of an element's style."""
+    return place.evaluate("(element, name) => getComputedStyle(element)[name]", name)
 
 
 def page_names() -> list[str]:
@@ -50,6 +56,11 @@ class Tab:
     foreign: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Close a tab that asked no other host for anything, lacked nothing and complained about nothing."""
+        assert self.foreign == self.failed == self.errors == [], (self.foreign, self.failed, self.errors)
+        self.page.context.close()
 
 
 def listen(context: BrowserContext, tab: Tab, address: str) -> None:
@@ -93,10 +104,11 @@ class Visit:
 
 
 def look_at(tab: Tab) -> Visit:
-    """Look at a page as a screen reader, a phone and a reader in the dark would, everything unfolded."""
+    """Look at a page as a screen reader, a phone and a reader in the dark would, everything open."""
     page, found = tab.page, Visit()
     page.add_style_tag(content="* { transition: none !important; animation: none !important }")
     page.evaluate("document.querySelectorAll('details').forEach(folded => folded.open = true)")
+    page.evaluate("document.querySelectorAll('.guess-note:not([hidden]) button').forEach(b => b.click())")
     page.evaluate(SEE_VIEWS)
     found.undrawn_views = page.evaluate(UNDRAWN_VIEWS)
     found.images_without_alt = page.evaluate(IMAGES_WITHOUT_ALT)

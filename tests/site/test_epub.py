@@ -5,7 +5,17 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from printed_book import MATH, SVG, XHTML, Package, check_package, check_with_epubcheck, printing_with, words
+from printed_book import (
+    MATH,
+    SVG,
+    XHTML,
+    Package,
+    check_package,
+    check_with_epubcheck,
+    exercises_of,
+    printing_with,
+    words,
+)
 
 from paper import epub
 from paper.contents import Part
@@ -48,21 +58,39 @@ def test_a_chapter_has_its_open_code_and_the_titles_of_its_folds(package):
     code = [cell.source for cell in cells if cell.cell_type == "code"]
     lines = [line for source in code if not source.startswith("# @title") for line in source.splitlines()]
     assert [line for line in lines if words(line) not in text] == []
-    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    titles = re.findall(r"<summary>(.+?)</summary>", prose)
-    titles += re.findall(r"(?m)^# @title (.+)", "\n".join(code))
-    assert titles.count("Hint") > 3 and "Solution 14.1" in titles
+    titles = re.findall(r"(?m)^# @title (.+)", "\n".join(code))
+    titles = [title for title in titles if not title.startswith(("Solution", "Set-up:"))]
     folds = ["".join(box.itertext()) for box in page.iter(f"{XHTML}div") if box.get("class") == "fold"]
-    closed = [f"{title} (folded: on the site and in the notebook)" for title in titles]
-    assert sorted(fold.strip() for fold in folds) == sorted(closed)
+    closed = [f"{title} (on the site)" for title in titles]
+    assert len(closed) > 20 and sorted(fold.strip() for fold in folds) == sorted(closed)
+    assert text.count("Hint:") > 3 and "git+https" not in text
+
+
+def test_solutions_stand_in_an_appendix_with_links_both_ways(package):
+    chapter, appendix = ("notebooks-14_summarization.xhtml", "notebooks-14_summarization-solutions.xhtml")
+    text = words(package.text(appendix))
+    cells = nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4).cells
+    exercises = exercises_of(CHAPTER)
+    assert len(exercises) > 4
+    links = {
+        page: [a.get("href") for a in package.pages[page].iter(f"{XHTML}a")] for page in (chapter, appendix)
+    }
+    for exercise in exercises:
+        name = exercise.replace(".", "-")
+        assert links[chapter].count(f"{appendix}#solution-{name}") == 1
+        assert links[appendix].count(f"{chapter}#exercise-{name}") == 1
+        solution = next(c.source for c in cells if c.source.startswith(f"# @title Solution {exercise}\n"))
+        assert [line for line in solution.splitlines()[1:] if words(line) not in text] == []
+    assert f'{appendix}">14 Summarization' in package.files["contents.xhtml"].decode()
 
 
 def test_formulas_are_mathml(package):
     page = (HTML / f"{CHAPTER}.html").read_text(encoding="utf-8")
-    made = list(package.pages["notebooks-14_summarization.xhtml"].iter(MATH))
+    names = ("notebooks-14_summarization.xhtml", "notebooks-14_summarization-solutions.xhtml")
+    made = [formula for name in names for formula in package.pages[name].iter(MATH)]
     assert len(made) == len(re.findall(r'class="math ', page)) > 5
     assert all(len(list(formula.iter())) > 1 for formula in made)
-    assert "\\(" not in package.text("notebooks-14_summarization.xhtml")
+    assert not any("\\(" in package.text(name) for name in names)
 
 
 def test_views_are_pictures_that_are_told_in_words(package):

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from site_visits import AXE, PHONES, Tab
+from site_visits import AXE, PHONE, PHONES, Tab
 
 from chapters_src.data import models
 
 pytestmark = pytest.mark.site
 
 PAGE = "notebooks/11_meet_the_transformers.html"
-PHONE = {"viewport": {"width": PHONES[0], "height": 800}, "has_touch": True, "is_mobile": True}
 PARTS = ("Ideas", "Sizes", "Designs", "Data and ranking")
 EVERYTHING = len(models.load())
 
@@ -44,16 +43,14 @@ class View:
 def view(open_tab) -> Iterator[View]:
     tab = open_tab("file", PAGE, viewport={"width": 1280, "height": 900})
     yield View(tab)
-    assert tab.foreign == tab.failed == tab.errors == []
-    tab.page.context.close()
+    tab.close()
 
 
 @pytest.fixture
 def on_phone(open_tab) -> Iterator[View]:
     tab = open_tab("file", PAGE, **PHONE)
     yield View(tab)
-    assert tab.foreign == tab.failed == tab.errors == []
-    tab.page.context.close()
+    tab.close()
 
 
 def values(texts: list[str]) -> list[float]:
@@ -132,6 +129,16 @@ def test_two_models_stand_side_by_side(view):
     assert facts["parameters, millions"] == ["124.4", "6,738.4"]
     assert len(facts) == len({title.removesuffix(" (same)") for title in facts}) == 15
     assert table.locator("tbody a[href^='https://']").count() >= 4, "facts keep their links"
+
+
+def test_the_titles_stay_in_view(view):
+    table = view.show("Designs")
+    row = table.locator("tbody tr").nth(20)
+    row.evaluate("row => row.scrollIntoView({block: 'center', behavior: 'instant'})")
+    head = table.locator("thead th").nth(1)
+    expect(head).to_be_in_viewport()
+    assert head.bounding_box()["y"] + head.bounding_box()["height"] <= row.bounding_box()["y"]
+    assert view.page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
 def test_all_of_it_works_without_a_mouse(view):

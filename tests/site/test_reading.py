@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Locator, Page, expect
-from site_visits import PHONES, page_names
+from site_visits import PHONE, PHONES, page_names, style
 
 from paths import notebooks
 from website.sphinx_extension import publishing
@@ -20,7 +20,6 @@ from website.sphinx_extension import publishing
 pytestmark = pytest.mark.site
 
 CHAPTER = "notebooks/07_attention_from_scratch.html"
-PHONE = {"viewport": {"width": PHONES[0], "height": 800}, "has_touch": True, "is_mobile": True}
 BOOK = "Transformers, Taken Apart"
 FOLDED = {"hide-cell", "hide-input"}
 
@@ -29,20 +28,14 @@ FOLDED = {"hide-cell", "hide-input"}
 def chapter(open_tab) -> Iterator[Page]:
     tab = open_tab("file", CHAPTER)
     yield tab.page
-    assert tab.foreign == tab.failed == tab.errors == []
-    tab.page.context.close()
+    tab.close()
 
 
 @pytest.fixture
 def on_phone(open_tab) -> Iterator[Page]:
     tab = open_tab("file", CHAPTER, **PHONE)
     yield tab.page
-    assert tab.foreign == tab.failed == tab.errors == []
-    tab.page.context.close()
-
-
-def style(place: Locator, name: str) -> str:
-    return place.evaluate("(element, name) => getComputedStyle(element)[name]", name)
+    tab.close()
 
 
 def pixels(place: Locator, name: str) -> float:

@@ -112,8 +112,7 @@ def view(open_tab) -> Iterator[View]:
     tab = open_tab("file", "notebooks/attention_view.html")
     view = View(tab)
     yield view
-    assert tab.foreign == tab.failed == tab.errors == []
-    tab.page.context.close()
+    tab.close()
 
 
 def test_the_view_opens_with_the_head_and_layer_of_the_text(view):

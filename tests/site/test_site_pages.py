@@ -60,10 +60,7 @@ def test_no_kind_of_page_is_left_out(site):
 
 @pytest.mark.parametrize(
     "notebook",
-    [
-        pytest.param(path, marks=pytest.mark.xdist_group(f"notebooks/{path.stem}.html"), id=path.stem)
-        for path in notebooks()
-    ],
+    [pytest.param(path, id=f"notebooks/{path.stem}.html") for path in notebooks()],
 )
 def test_every_figure_of_a_notebook_is_on_its_page(notebook, visit):
     about = [cell.metadata.get("mystnb", {}) for cell in nbformat.read(notebook, 4).cells]

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from site_visits import Tab
+from site_visits import PHONE, Tab
 
 pytestmark = pytest.mark.site
 
 PAGE = "notebooks/08_transformer_anatomy.html"
-PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
+DRAWN_BY_CODE = "notebooks/01_hello_transformers.html"  # diagrams that are no files
 
 
 class Diagram:
@@ -53,16 +53,14 @@ class Diagram:
 def diagram(open_tab) -> Iterator[Diagram]:
     tab = open_tab("file", PAGE, viewport={"width": 1280, "height": 1000})
     yield Diagram(tab)
-    assert tab.foreign == tab.failed == tab.errors == []
-    tab.page.context.close()
+    tab.close()
 
 
 @pytest.fixture
 def on_phone(open_tab) -> Iterator[Diagram]:
     tab = open_tab("file", PAGE, **PHONE)
     yield Diagram(tab)
-    assert tab.foreign == tab.failed == tab.errors == []
-    tab.page.context.close()
+    tab.close()
 
 
 def test_every_diagram_of_the_page_can_be_zoomed(diagram):
@@ -259,7 +257,7 @@ def test_no_finger_is_stuck_on_an_enlarged_diagram(on_phone):
 @pytest.mark.parametrize("options", [{}, PHONE], ids=["desktop", "phone"])
 def test_text_lies_inside_its_box(open_tab, options):
     """With the fonts that are there. A box's text comes right after its outline."""
-    tab = open_tab("file", PAGE, **options)
+    tab = open_tab("file", DRAWN_BY_CODE, **options)
     tab.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
     sticking_out = tab.page.evaluate(STICKING_OUT)
     assert sticking_out["out"] == [] and sticking_out["texts"] > 50
@@ -279,7 +277,7 @@ STICKING_OUT = """() => {
 
 
 def test_lines_and_text_take_the_color_of_the_page(open_tab, theme):
-    tab = open_tab("file", PAGE)
+    tab = open_tab("file", DRAWN_BY_CODE)
     tab.page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
     ink, text = tab.page.evaluate(INKS)
     assert text == ink

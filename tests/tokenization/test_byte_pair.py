@@ -1,4 +1,4 @@
-"""Byte-pair encoding against the Tokenizers library, against the naive way, and against the definition."""
+"""Byte-pair encoding against the Tokenizers library."""
 
 import json
 from collections import Counter
@@ -11,7 +11,7 @@ from nasty_texts import NASTY_TEXTS
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from chapters_src.tokenization import BytePairTokenizer
-from chapters_src.tokenization.byte_pair import BYTE_OF, apply_merges, byte_alphabet, learn_merges
+from chapters_src.tokenization.byte_pair import BYTE_OF, byte_alphabet, learn_merges
 from chapters_src.tokenization.pair_counts import PairCounts
 
 MEGABYTE = 1_000_000
@@ -28,39 +28,6 @@ TINY_WORDS = st.lists(
 
 def merges_of(library: Tokenizer) -> list[tuple[str, str]]:
     return [tuple(pair) for pair in json.loads(library.to_str())["model"]["merges"]]
-
-
-def merge(word: list[str], pair: tuple[str, str]) -> list[str]:
-    """Merge a pair from left to right: the definition, word for word."""
-    result: list[str] = []
-    for symbol in word:
-        # A result that was merged just now is longer than pair[0], so it does not take part again.
-        if result and (result[-1], symbol) == pair:
-            result[-1:] = [result[-1] + symbol]
-        else:
-            result.append(symbol)
-    return result
-
-
-def learn_naively(words: Counter[str], vocab_size: int, min_frequency: int) -> list[tuple[str, str]]:
-    """Count all pairs again before each merge."""
-    spelled = [(list(word), number) for word, number in words.items()]
-    symbols = sorted(set("".join(words)))
-    merges = []
-    while len(symbols) < vocab_size:
-        counts: Counter[tuple[str, str]] = Counter()
-        for word, number in spelled:
-            for pair in pairwise(word):
-                counts[pair] += number
-        if not counts:
-            break
-        pair = min(counts, key=lambda pair: (-counts[pair], symbols.index(pair[0]), symbols.index(pair[1])))
-        if counts[pair] < min_frequency:
-            break
-        merges.append(pair)
-        symbols.append("".join(pair))
-        spelled = [(merge(word, pair), number) for word, number in spelled]
-    return merges
 
 
 # ---- the byte alphabet ----
@@ -106,7 +73,7 @@ def test_min_frequency_as_in_the_library(corpus, min_frequency):
 
 @given(TINY_WORDS, st.integers(3, 60), st.integers(1, 3))
 @settings(deadline=None, max_examples=400)
-def test_tiny_corpora_library_and_the_naive_way_agree(words, vocab_size, min_frequency):
+def test_tiny_corpora_give_the_merges_of_the_library(words, vocab_size, min_frequency):
     counts = Counter(words)
     alphabet = {symbol: number for number, symbol in enumerate(sorted(set("".join(words))))}
     vocabulary, merges = learn_merges(counts, alphabet, vocab_size, min_frequency)
@@ -116,7 +83,6 @@ def test_tiny_corpora_library_and_the_naive_way_agree(words, vocab_size, min_fre
     library.train_from_iterator([" ".join(words)], trainer)
     assert merges == merges_of(library)
     assert vocabulary == library.get_vocab()
-    assert merges == learn_naively(counts, vocab_size, min_frequency)
 
 
 @given(TINY_WORDS, st.data())
@@ -147,14 +113,6 @@ def test_counts_stay_right_through_any_merges(words, data):
 def merge_ids(word: list[int], pair: tuple[int, int], merged: int) -> list[int]:
     text = "".join(map(chr, word))
     return [ord(symbol) for symbol in text.replace(chr(pair[0]) + chr(pair[1]), chr(merged))]
-
-
-def test_overlapping_runs():
-    assert learn_merges({"aaaa": 2, "aaa": 1, "b": 1}, {"a": 0, "b": 1}, 9)[1] == [
-        ("a", "a"),
-        ("aa", "aa"),
-        ("aa", "a"),
-    ]
 
 
 def test_a_special_tokens_name_is_never_learned():
@@ -191,17 +149,6 @@ def test_same_ids_as_the_library_on_any_assigned_characters(byte_pair, library_b
 def test_round_trip_on_any_text(byte_pair, text):
     assert byte_pair.decode(byte_pair.encode(text)) == text
     assert "".join(BytePairTokenizer.words(text)) == text
-
-
-@given(TINY_WORDS, st.text(alphabet="abc", max_size=60))
-@settings(deadline=None)
-def test_encoding_is_replaying_the_merges(words, word):
-    symbols = sorted(set("".join(words) + word))
-    _, merges = learn_merges(Counter(words), {symbol: n for n, symbol in enumerate(symbols)}, 40)
-    replayed = list(word)
-    for pair in merges:
-        replayed = merge(replayed, pair)
-    assert apply_merges(list(word), {pair: rank for rank, pair in enumerate(merges)}) == replayed
 
 
 @pytest.mark.parametrize("unit", ["a", " ", "é"])

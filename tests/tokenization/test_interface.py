@@ -1,7 +1,6 @@
 """What holds for all five tokenizers: the interface, refusals, files."""
 
 import json
-import os
 import pickle
 from pathlib import Path
 
@@ -21,11 +20,6 @@ from chapters_src.tokenization import (
 )
 
 SPELLED = ["<|x|>", "[MASK]", "<unk>", "[UNK]"]
-
-
-def test_empty_text_gives_nothing(small):
-    assert small.tokenize("") == small.encode("") == []
-    assert small.decode([]) == ""
 
 
 @pytest.mark.parametrize("name", NASTY_TEXTS)
@@ -77,28 +71,16 @@ def test_lone_surrogates_are_refused(small, kind, text, code, position):
             read(text)
 
 
-def test_the_advice_for_surrogates_works():
-    repair = lambda text: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # noqa: E731
-    assert repair("a\ud83d\ude00b") == "a😀b"
-    assert repair("a\ud83db") == "a\ufffdb"
-
-
 @pytest.mark.parametrize("text", [b"low", None, 5, ["low"]])
 def test_only_str_is_read(small, text):
     with pytest.raises(TypeError, match="reads a str, not"):
         small.encode(text)
 
 
-@pytest.mark.parametrize(("bad", "position"), [(-1, 1), (10_000, 1)])
-def test_ids_out_of_range_are_refused(small, bad, position):
-    with pytest.raises(ValueError, match=f"id {bad} at position {position} .* 0 to {len(small) - 1}"):
-        small.decode([0, bad])
-
-
-def test_one_past_the_end_is_out_of_range(small):
-    small.decode([len(small) - 1])
-    with pytest.raises(ValueError, match="not in the vocabulary"):
-        small.decode([len(small)])
+def test_ids_out_of_range_are_refused(small):
+    for bad in (-1, len(small)):
+        with pytest.raises(ValueError, match=f"id {bad} at position 1 .* 0 to {len(small) - 1}"):
+            small.decode([len(small) - 1, bad])
 
 
 def test_ids_may_be_of_any_integer_type(small):
@@ -152,13 +134,8 @@ def test_a_special_token_is_no_single_character(kind):
         kind.train(["a b"], 300, special_tokens=("a",))
 
 
-def test_a_generator_is_a_corpus(kind, small):
-    again = kind.train((text for text in SMALL_CORPUS), 300, special_tokens=("<|x|>", "[MASK]"))
-    assert again.vocabulary == small.vocabulary
-
-
-def test_the_order_of_the_texts_does_not_matter(kind, small):
-    again = kind.train(SMALL_CORPUS[::-1], 300, special_tokens=["<|x|>", "[MASK]"])
+def test_a_corpus_may_be_a_generator_in_any_order(kind, small):
+    again = kind.train((text for text in SMALL_CORPUS[::-1]), 300, special_tokens=["<|x|>", "[MASK]"])
     assert again.vocabulary == small.vocabulary
 
 
@@ -213,7 +190,7 @@ def test_missing_file(kind, tmp_path):
         kind.load(tmp_path / "nothing.json")
 
 
-@pytest.mark.parametrize("length", [0, 1, 50, -3])
+@pytest.mark.parametrize("length", [0, -3])
 def test_half_a_file(kind, saved, length):
     saved.write_bytes(saved.read_bytes()[:length])
     with pytest.raises(ValueError, match="is damaged"):
@@ -245,19 +222,6 @@ def test_missing_and_wrong_entries(small, kind, saved):
         saved.write_text(json.dumps(whole | {key: [1, 2, 3]}))
         with pytest.raises(ValueError, match="is damaged"):
             kind.load(saved)
-
-
-def test_a_failed_save_leaves_the_old_file(small, saved, monkeypatch):
-    before = saved.read_bytes()
-
-    def fail(source, target):
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="disk is full"):
-        small.save(saved)
-    assert saved.read_bytes() == before
-    assert list(saved.parent.iterdir()) == [saved]
 
 
 def test_saving_into_a_missing_folder(small, tmp_path):

@@ -11,26 +11,33 @@ import pytest
 
 import address
 import book
-from paths import NOTEBOOKS, ROOT, notebooks
+from paths import NOTEBOOKS, ROOT
 
+FORMER, FORMER_TAG = address.address()
 NEW_OWNER, NEW_VERSION = "someone-else", "7.8.9"
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch) -> Path:
-    """A copy of the files that may hold the address, with another address and version in pyproject.toml."""
-    for path in ROOT.iterdir():
-        if path.is_file() and path.suffix in {".md", ".cff", ".yml", ".toml"}:
-            shutil.copyfile(path, tmp_path / path.name)
-    for folder in ("book", "notebooks"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
+def renamed(tmp_path, monkeypatch) -> Path:
+    """A folder with pyproject.toml, in which address and version are others."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     text = re.sub(r"github\.com/[\w.-]+/", f"github.com/{NEW_OWNER}/", text)
     text = re.sub(r'(?m)^version = "[^"]+"', f'version = "{NEW_VERSION}"', text)
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
     monkeypatch.setattr(address, "ROOT", tmp_path)
-    monkeypatch.setattr(address, "notebooks", lambda: sorted((tmp_path / "notebooks").glob("*.ipynb")))
     return tmp_path
+
+
+@pytest.fixture
+def project(renamed, monkeypatch) -> Path:
+    """With the files that may hold the former ones."""
+    for path in ROOT.iterdir():
+        if path.is_file() and path.suffix in {".md", ".cff", ".yml"}:
+            shutil.copyfile(path, renamed / path.name)
+    for folder in ("book", "notebooks"):
+        shutil.copytree(ROOT / folder, renamed / folder)
+    monkeypatch.setattr(address, "notebooks", lambda: sorted((renamed / "notebooks").glob("*.ipynb")))
+    return renamed
 
 
 HERE = f"https://github.com/{NEW_OWNER}/transformers-taken-apart"
@@ -53,52 +60,37 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_stamped(text, project):
+def test_stamped(text, renamed):
     assert address.stamped(text) == TEXTS[text]
     assert address.stamped(TEXTS[text]) == TEXTS[text]
 
 
-def test_stamp_leaves_no_former_address_or_version(project):
-    owner, version = (
-        re.search(r"github\.com/([\w.-]+)/", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))[1],
-        address_version(),
-    )
+def test_stamp_leaves_no_former_address_or_version_and_changes_nothing_else(project):
+    before = contents(project)
+    would_change = address.stamp(check_only=True)
+    assert contents(project) == before
     changed = address.stamp()
-    left = {}
-    for path in [path for path in project.rglob("*") if path.suffix in {".md", ".ipynb", ".yml", ".cff"}]:
-        text = path.read_text(encoding="utf-8")
-        found = re.findall(
-            rf".*(?:{re.escape(owner)}/transformers-taken-apart|\bv{re.escape(version)}\b).*", text
-        )
-        if found:
-            left[path.relative_to(project).as_posix()] = found
-    assert left == {}
-    assert {"README.md", "CITATION.cff", "_config.yml"} <= set(changed)
-    assert address.stamp() == [], "a second stamp has nothing to do"
-
-
-def address_version() -> str:
-    return re.search(r'(?m)^version = "([^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))[1]
-
-
-def test_stamp_changes_only_sources_of_notebooks(project):
-    address.stamp()
+    assert changed == would_change and {"README.md", "CITATION.cff", "_config.yml"} <= set(changed)
+    assert address.stamp(check_only=True) == [], "a second stamp has nothing to do"
+    former = rf".*(?:{FORMER.removeprefix('https://github.com/')}|\b{re.escape(FORMER_TAG)}\b).*"
+    texts = {path: path.read_text("utf-8") for path in project.rglob("*.*") if path.suffix in STAMPED}
+    assert {path: found for path, text in texts.items() if (found := re.findall(former, text))} == {}
     paths = list((project / "notebooks").glob("*.ipynb"))
     assert len(paths) == len(list(NOTEBOOKS.glob("*.ipynb")))
     for path in paths:
         stamped, original = nbformat.read(path, 4), nbformat.read(NOTEBOOKS / path.name, 4)
-        for cell, former in zip(stamped.cells, original.cells, strict=True):
-            assert cell.source == address.stamped(former.source)
-            former.source = cell.source
+        for cell, committed in zip(stamped.cells, original.cells, strict=True):
+            assert cell.source == address.stamped(committed.source)
+            committed.source = cell.source
         assert stamped == original
-        assert path.read_text(encoding="utf-8").endswith("}\n")
+        assert texts[path].endswith("}\n")
 
 
-def test_check_only_changes_nothing(project):
-    before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
-    would_change = address.stamp(check_only=True)
-    assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
-    assert would_change == address.stamp()
+STAMPED = {".md", ".ipynb", ".yml", ".cff"}
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_the_address_stands_nowhere_else():
@@ -141,14 +133,13 @@ def rows(text: str) -> list[tuple[str, str]]:
 
 def test_the_list_follows_the_table_of_contents(project):
     assert [name for _, name in rows((ROOT / "README.md").read_text(encoding="utf-8"))] == address.listed()
-    assert sorted(address.listed()) == [f"notebooks/{path.name}" for path in notebooks()]
-    contents = project / "_toc.yml"
-    lines = contents.read_text(encoding="utf-8").splitlines(keepends=True)
+    toc = project / "_toc.yml"
+    lines = toc.read_text(encoding="utf-8").splitlines(keepends=True)
     lines = [line for line in lines if "04_" not in line]
     last = next(line for line in reversed(lines) if "notebooks/" in line)
     lines.remove(last)
     lines.insert(next(i for i, line in enumerate(lines) if "notebooks/" in line), last)
-    contents.write_text("".join(lines), encoding="utf-8")
+    toc.write_text("".join(lines), encoding="utf-8")
     assert "README.md" in address.stamp(check_only=True)
     address.stamp()
     found = rows((project / "README.md").read_text(encoding="utf-8"))
@@ -158,12 +149,12 @@ def test_the_list_follows_the_table_of_contents(project):
 
 
 def test_a_list_that_cannot_be_written_is_an_error(project):
-    contents, readme = project / "_toc.yml", project / "README.md"
-    text = contents.read_text(encoding="utf-8")
-    contents.write_text(text.replace("03_tokenization", "03_missing"), encoding="utf-8")
+    toc, readme = project / "_toc.yml", project / "README.md"
+    text = toc.read_text(encoding="utf-8")
+    toc.write_text(text.replace("03_tokenization", "03_missing"), encoding="utf-8")
     with pytest.raises(address.AddressError, match=r"03_missing\.ipynb"):
         address.stamp()
-    contents.write_text(text, encoding="utf-8")
+    toc.write_text(text, encoding="utf-8")
     text = readme.read_text(encoding="utf-8")
     readme.write_text(text.replace(address.LIST_END, ""), encoding="utf-8")
     with pytest.raises(address.AddressError, match="End of the list"):
@@ -243,13 +234,13 @@ def test_one_command_takes_the_address_from_the_remote(clone, capsys):
 
 
 def test_without_a_remote_or_git_it_says_what_to_do(clone, monkeypatch, capsys):
-    before = {path: path.read_bytes() for path in clone.rglob("*") if path.is_file()}
+    before = contents(clone)
     assert book.main(["set-address"]) == 1
     assert "git remote add origin" in capsys.readouterr().err
     monkeypatch.setenv("PATH", "")
     assert book.main(["set-address"]) == 1
     assert "no git on this computer" in capsys.readouterr().err
-    assert {path: path.read_bytes() for path in clone.rglob("*") if path.is_file()} == before
+    assert contents(clone) == before
 
 
 def test_it_needs_nothing_installed():

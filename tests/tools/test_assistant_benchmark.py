@@ -142,13 +142,14 @@ def test_a_small_run_writes_all_figures_and_goes_on_where_it_was(tmp_path, monke
     benchmark.main(options)
     figures = json.loads((tmp_path / "parts" / "record.json").read_text())["figures"]
     assert set(figures) == {
-        *("rows", "runs", "few_shot", "reader", "retrieval", "injected", "margins", "judge")
+        *("rows", "runs", "few_shot", "zero_shot", "reader", "retrieval", "injected", "margins", "judge")
     }
     assert [len(pair) for pair in figures["margins"]["run-3"]] == [2, 2]
     [run] = figures["runs"]
     assert run["seed"] == 3 and run["promises"] is False and run["preferences"] is None
     assert run["losses"] == [2.5] and len(run["answers"]) == 2 and run["merete"] == ["Dear Merete", False]
     assert len(figures["few_shot"][0]["answers"]) == len(figures["rows"]) == 2
+    assert len(figures["zero_shot"]) == 2
     assert {*figures["retrieval"][0]} == {"question", "functions", "ranked", "none", "found", "true"}
     assert {one["wording"] for one in figures["injected"]} == {"", *benchmark.INJECTIONS}
     monkeypatch.setattr(benchmark, "few_shot", None)  # Its part is there already.

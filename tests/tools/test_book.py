@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import book
+import colab
 import commands
 import environment
 import processes
@@ -54,7 +55,7 @@ def test_an_unknown_command_is_an_error(capsys):
     assert "bake" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["book", "05"], ["test", "--only", "05"], ["clean", "build"]])
+@pytest.mark.parametrize("arguments", [["book", "05"], ["test", "--only", "05"], ["clean", "build"], ["new"]])
 def test_an_option_that_does_not_belong_to_the_command_is_an_error(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         book.main(arguments)
@@ -92,7 +93,7 @@ def test_each_command_gets_the_packages_that_it_needs(monkeypatch):
     given = {}
     monkeypatch.setattr(environment, "ensure", lambda extras, newest: given.update({command: extras}))
     for command in sorted(set(book.COMMANDS) - without):
-        assert book.main([command]) == 0
+        assert book.main([command, "17_some_name"] if command == "new" else [command]) == 0
     assert {extra for extras in given.values() for extra in extras} <= set(project["optional-dependencies"])
     assert given["book"] == ["book"] and given["test"] == ["book", "test"] and given["lab"] == ["book", "lab"]
 
@@ -102,13 +103,13 @@ def test_colab_has_an_environment_of_its_own(monkeypatch):
     monkeypatch.setattr(environment, "ensure_colab", lambda: "a python")
     monkeypatch.setattr(processes, "call", lambda command, **_: 0 if command[0] == "a python" else 1)
     assert book.main(["test-colab"]) == 0
-    monkeypatch.setattr(commands.colab, "run_all", lambda say: say("ran"))
+    monkeypatch.setattr(colab, "run_all", lambda say: say("ran"))
     assert book.main(["test-colab", "--here"]) == 0
 
     def fail(say):
-        raise commands.colab.ColabFailed("numpy 2.1.3, now 2.4.6")
+        raise colab.ColabFailed("numpy 2.1.3, now 2.4.6")
 
-    monkeypatch.setattr(commands.colab, "run_all", fail)
+    monkeypatch.setattr(colab, "run_all", fail)
     assert book.main(["test-colab", "--here"]) == 1
 
 

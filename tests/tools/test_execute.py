@@ -35,7 +35,7 @@ class Shelf:
         self.started: list[str] = []
         self.stopped: list[str] = []
         self.together: set[frozenset[str]] = set()
-        self.seconds, self.failing = 0.3, set()
+        self.seconds, self.failing = 0.1, set()
         self.running: set[str] = set()
         paths = [folder / f"{name}.ipynb" for name in PROGRAMS]
         for path in paths:
@@ -88,33 +88,20 @@ def test_everything_is_executed_once(shelf):
     assert shelf.messages[-1] == "notebooks: no code changed, nothing executed"
 
 
-def test_new_prose_reaches_the_executed_copy_without_an_execution(shelf):
-    shelf.execute(only=["01"])
-    caption = {"mystnb": {"figure": {"caption": "An answer."}}}
-    cells = [
-        new_markdown_cell("Why 42?", id="why"),
-        new_code_cell(PROGRAMS["01"], id="one", metadata=caption),
-    ]
-    nbformat.write(new_notebook(cells=cells), shelf.folder / "01.ipynb")
-    shelf.started.clear()
-    assert shelf.execute(only=["01"]) == [] == shelf.started
-    prose, code = nbformat.read(shelf.executed / "01.ipynb", 4).cells
-    assert (prose.source, code.metadata, code.outputs[0].text) == ("Why 42?", caption, "42\n")
-    assert sorted(path.suffix for path in shelf.executed.iterdir()) == [".ipynb", ".json"]
-
-
-def test_new_prose_reaches_the_copies_that_only_leaves_alone(shelf):
+def test_new_prose_reaches_every_executed_copy_without_an_execution(shelf):
     """But a copy whose notebook has other code by now keeps its prose, which belongs to that code."""
     shelf.execute()
-    for name, program in (("02", PROGRAMS["02"]), ("03", 'device = setup("03", threads=2)')):
-        cells = [new_markdown_cell("New.", id="new"), new_code_cell(program, id="one")]
+    caption = {"mystnb": {"figure": {"caption": "An answer."}}}
+    for name, program in (PROGRAMS | {"03": 'device = setup("03", threads=2)'}).items():
+        cells = [new_markdown_cell("Why 42?", id="why"), new_code_cell(program, id="one", metadata=caption)]
         nbformat.write(new_notebook(cells=cells), shelf.folder / f"{name}.ipynb")
-    assert shelf.execute(only=["01"]) == []
-    kinds = {
-        name: [cell.cell_type for cell in nbformat.read(shelf.executed / f"{name}.ipynb", 4).cells]
-        for name in PROGRAMS
-    }
-    assert kinds == {"01": ["code"], "02": ["markdown", "code"], "03": ["code"], "04": ["code"]}
+    shelf.started.clear()
+    assert shelf.execute(only=["02"]) == [] == shelf.started
+    copies = {name: nbformat.read(shelf.executed / f"{name}.ipynb", 4).cells for name in PROGRAMS}
+    assert [cell.cell_type for cell in copies.pop("03")] == ["code"]
+    for prose, code in copies.values():
+        assert (prose.source, code.metadata, code.outputs[0].text) == ("Why 42?", caption, "42\n")
+    assert {path.suffix for path in shelf.executed.iterdir()} == {".ipynb", ".json"}
 
 
 def test_one_thread_notebooks_run_side_by_side_and_others_alone(shelf):
@@ -164,13 +151,12 @@ def preparations(shelf, monkeypatch):
 @pytest.mark.parametrize(
     ("source", "prepared"),
     [
-        ('model = load(resources.checkpoint("gemma"))', ["the checkpoint of Gemma"]),
         ("folder = checkpoint('gemma')", ["the checkpoint of Gemma"]),
-        ("docstrings.load()", ["the corpus of docstrings"]),
         (
-            'summaries.load(); resources.checkpoint("gemma")',
+            'summaries.pairs(); resources.checkpoint("gemma")',
             ["the corpus of docstrings", "the checkpoint of Gemma"],
         ),
+        ("paragraphs = docstrings.paragraphs()", ["the corpus of docstrings"]),
         ('resources.checkpoint("encoder")  # not "gemma"', []),
     ],
 )
@@ -250,39 +236,44 @@ while time.process_time() < end: pass
 """
 
 
-def run_for_real(tmp_path: Path, monkeypatch, source: str) -> tuple[execute.Run, str]:
-    monkeypatch.setattr(execute, "WORK", tmp_path / "work")
-    (tmp_path / "executed").mkdir()
-    notebook = executed_notebook(tmp_path, new_code_cell(source, id="one"))
-    run = execute.Run(notebook, "key", tmp_path / "executed", 0.5)
-    run.start()
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """Start nbmake on a notebook with one cell."""
+
+    def start(source: str) -> execute.Run:
+        monkeypatch.setattr(execute, "WORK", tmp_path / "work")
+        (tmp_path / "executed").mkdir()
+        notebook = executed_notebook(tmp_path, new_code_cell(source, id="one"))
+        run = execute.Run(notebook, "key", tmp_path / "executed", 0.5)
+        run.start()
+        return run
+
+    return start
+
+
+def finished(run: execute.Run) -> str:
     while not run.is_over():
         time.sleep(0.05)
-    return run, run.finish()
+    return run.finish()
 
 
-def test_a_run_notes_what_it_took(tmp_path, monkeypatch):
-    run, report = run_for_real(tmp_path, monkeypatch, WORK)
-    assert report == ""
-    record = execute.record(run.notebook, tmp_path / "executed")
+def test_a_run_notes_what_it_took(started):
+    run = started(WORK)
+    assert finished(run) == ""
+    record = execute.record(run.notebook, run.folder)
     assert record["key"] == "key" and record["step_seconds"] == 0.5 and record["network"] == []
     assert 400 << 20 < record["memory"] < 2000 << 20
     assert 1.0 < record["processor_seconds"] < 60
-    assert nbformat.read(tmp_path / "executed" / run.notebook.name, 4).cells[0].execution_count == 1
+    assert nbformat.read(run.folder / run.notebook.name, 4).cells[0].execution_count == 1
 
 
-def test_a_killed_run_is_a_failure(tmp_path, monkeypatch):
+def test_a_killed_run_is_a_failure(started):
     """The system kills a process that takes too much memory, and then nothing is reported."""
-    monkeypatch.setattr(execute, "WORK", tmp_path / "work")
-    notebook = executed_notebook(tmp_path, new_code_cell("import time; time.sleep(60)", id="one"))
-    run = execute.Run(notebook, "key", tmp_path / "executed", 0.5)
-    run.start()
+    run = started("import time; time.sleep(60)")
     for process in measure_run.family(run.process.pid):
         process.kill()
-    while not run.is_over():
-        time.sleep(0.05)
-    assert "executed.ipynb: nbmake ended with exit code" in run.finish()
-    assert execute.record(notebook, tmp_path / "executed") is None
+    assert "executed.ipynb: nbmake ended with exit code" in finished(run)
+    assert execute.record(run.notebook, run.folder) is None
 
 
 def test_a_run_that_never_started_can_be_stopped(tmp_path):
@@ -336,11 +327,12 @@ def executed_notebook(tmp_path: Path, *cells) -> Path:
 
 
 def test_text_outputs_are_what_a_cell_prints_or_returns(tmp_path):
+    """A print may arrive in two parts."""
     picture = {"text/plain": "<Figure>", "image/png": "iVBORw0KGgo="}
     path = executed_notebook(
         tmp_path,
         new_markdown_cell("prose"),
-        new_code_cell("a", outputs=[new_output("stream", name="stdout", text="one\n")]),
+        new_code_cell("a", outputs=[new_output("stream", text=part) for part in ("one\n", "two\n")]),
         new_code_cell(
             "b", outputs=[new_output("execute_result", {"text/plain": "2", "text/html": "<b>2</b>"})]
         ),
@@ -348,7 +340,7 @@ def test_text_outputs_are_what_a_cell_prints_or_returns(tmp_path):
         new_code_cell("d"),
     )
     texts = [set(cell) for cell in execute.text_outputs(path)]
-    assert texts == [{"one\n"}, {"2", "<b>2</b>"}, {"<Figure>"}, set()]
+    assert texts == [{"one\ntwo\n"}, {"2", "<b>2</b>"}, {"<Figure>"}, set()]
 
 
 def test_text_outputs_leave_out_what_may_differ(tmp_path):
@@ -371,18 +363,6 @@ def test_text_outputs_leave_out_what_may_differ(tmp_path):
     assert len(outputs(7)) == 2
 
 
-def test_a_print_that_arrives_in_two_parts_is_one_text(tmp_path):
-    def written(name: str, *parts: str) -> Path:
-        outputs = [nbformat.v4.new_output("stream", name="stdout", text=part) for part in parts]
-        cell = nbformat.v4.new_code_cell("print(1)", outputs=outputs)
-        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / name)
-        return tmp_path / name
-
-    whole, split = written("whole.ipynb", "a\nb\n"), written("split.ipynb", "a\n", "b\n")
-    assert execute.text_outputs(whole) == execute.text_outputs(split) == [["a\nb\n"]]
-    assert execute.text_outputs(written("other.ipynb", "a\n", "c\n")) != execute.text_outputs(whole)
-
-
 @pytest.mark.parametrize("choice", [None, "embedded", "full"])
 def test_full_resources_have_hours_and_the_network(choice, tmp_path, monkeypatch):
     """Only then may a cell take longer than any of the book does, and reach the Hub."""
@@ -400,64 +380,30 @@ def test_full_resources_have_hours_and_the_network(choice, tmp_path, monkeypatch
 
 PORT_TAKEN = "Kernel died before replying to kernel_info\nAddress already in use (addr='tcp://127.0.0.1:1')"
 CELL_FAILED = "AssertionError: Address already in use"
-
-
-@pytest.mark.parametrize(
-    "reports, starts, failed",
-    [
-        pytest.param([PORT_TAKEN, ""], 2, False, id="a port taken once"),
-        pytest.param([PORT_TAKEN] * execute.STARTS, execute.STARTS, True, id="a port always taken"),
-        pytest.param([CELL_FAILED], 1, True, id="a cell that fails"),
-    ],
-)
-def test_a_kernel_whose_port_was_taken_starts_again(reports, starts, failed, tmp_path, monkeypatch):
-    """Each start plays the next of the reports; an empty one is a notebook that ran."""
-    played = []
-
-    def start(run):
-        report = reports[run.starts]
-        played.append(report)
-        run.starts, run.started = run.starts + 1, time.monotonic()
-        run.work.parent.mkdir(parents=True, exist_ok=True)
-        run.work.write_text("{}", encoding="utf-8")
-        run.report = (tmp_path / "report").open("w+", encoding="utf-8")
-        run.report.write(report)
-        run.process = subprocess.Popen([sys.executable, "-c", f"exit({int(bool(report))})"])
-        run.process.wait()
-
-    monkeypatch.setattr(execute, "WORK", tmp_path / "work")
-    monkeypatch.setattr(execute.Run, "start", start)
-    notebook = tmp_path / "01.ipynb"
-    notebook.write_text("{}", encoding="utf-8")
-    folder = tmp_path / "executed"
-    folder.mkdir()
-    failures = execute._run_all([execute.Run(notebook, "key", folder, 0.3)], lambda line: None)
-    assert len(played) == starts
-    assert failures == ([reports[-1]] if failed else [])
-    assert (folder / "01.json").exists() == (not failed)
-
-
 CLAIM_FAILED = "ClaimFailed: this did not hold: twice as fast"
 
 
 @pytest.mark.parametrize(
     "reports, tags, starts, failed",
     [
+        pytest.param([PORT_TAKEN, ""], [], 2, False, id="a port taken once"),
+        pytest.param([PORT_TAKEN] * execute.STARTS, [], execute.STARTS, True, id="a port always taken"),
+        pytest.param([CELL_FAILED], [], 1, True, id="a cell that fails"),
         pytest.param([CLAIM_FAILED, ""], ["timing"], 2, False, id="slow beside another"),
         pytest.param([CLAIM_FAILED] * 2, ["timing"], 2, True, id="slow alone, too"),
         pytest.param([CLAIM_FAILED], [], 1, True, id="a claim about something else"),
         pytest.param(["ZeroDivisionError"], ["timing"], 1, True, id="another error in such a cell"),
     ],
 )
-def test_a_claim_about_time_gets_a_second_measurement_alone(
+def test_a_taken_port_gets_another_start_and_a_claim_about_time_one_alone(
     reports, tags, starts, failed, tmp_path, monkeypatch
 ):
-    """Two notebooks: 01 plays the reports, 02 runs. The second start of 01 comes when 02 is over."""
+    """Notebook 01 plays the reports, of which an empty one is a notebook that ran; 02 runs beside it."""
     over, played = set(), []
 
     def start(run):
         report = reports[run.starts] if run.notebook.stem == "01" else ""
-        if run.notebook.stem == "01" and run.starts:
+        if run.starts and reports[run.starts - 1] == CLAIM_FAILED:
             assert over == {"02"}, "it has the computer for itself"
         played.append(run.notebook.stem)
         run.starts, run.started = run.starts + 1, time.monotonic()
@@ -467,10 +413,9 @@ def test_a_claim_about_time_gets_a_second_measurement_alone(
         nbformat.write(new_notebook(cells=[cell]), run.work)
         run.report = (tmp_path / f"report {run.notebook.stem}").open("w+", encoding="utf-8")
         run.report.write(report)
-        wait = 0.5 if run.notebook.stem == "02" else 0
-        run.process = subprocess.Popen(
-            [sys.executable, "-c", f"import time; time.sleep({wait}); exit({int(bool(report))})"]
-        )
+        wait = 0.3 if run.notebook.stem == "02" else 0
+        program = f"import time; time.sleep({wait}); exit({int(bool(report))})"
+        run.process = subprocess.Popen([sys.executable, "-c", program])
 
     def finish(run):
         over.add(run.notebook.stem)

@@ -21,7 +21,8 @@ FILES = {
     "requirements.txt": "numpy==2.4.6 \\\n    --hash=sha256:00\n",
     "chapters_src/__init__.py": '"""The package."""\n',
     "chapters_src/notebook.py": "from chapters_src import resources\n",
-    "chapters_src/resources.py": 'NAMES = ("emotions", "letters", "chapters_src.rooms.attic.load()")\n',
+    "chapters_src/resources/__init__.py": 'NAMES = "registry.toml"\n',
+    "chapters_src/resources/registry.toml": 'names = ["emotions", "chapters_src.rooms.attic.load()"]\n',
     "chapters_src/rooms/__init__.py": "",
     "chapters_src/rooms/kitchen.py": "from . import cellar\ndef cook():\n    from ..tools.knife import cut\n",
     "chapters_src/rooms/cellar.py": "",
@@ -79,9 +80,10 @@ def small(tmp_path, monkeypatch) -> Inputs:
 
 
 def test_closure_follows_imports_and_names(small):
-    modules = {"__init__", "notebook", "resources", "rooms/__init__", "rooms/kitchen", "rooms/cellar"}
-    modules |= {"tools/__init__", "tools/knife", "tools/whetstone"}
-    assert small.closure() == {f"{name}.py" for name in modules} | {"data/corners/train.csv"}
+    modules = {"__init__", "notebook", "resources/__init__", "rooms/__init__", "rooms/kitchen"}
+    modules |= {"rooms/cellar", "tools/__init__", "tools/knife", "tools/whetstone"}
+    data = {"data/corners/train.csv", "resources/registry.toml"}
+    assert small.closure() == {f"{name}.py" for name in modules} | data
 
 
 @pytest.mark.parametrize("call", ['check("3.1", 5)', 'check(\n    "3.12", f, tokenizer=g\n)'])
@@ -118,17 +120,17 @@ def test_a_record_is_an_input_only_where_it_is_read(small):
 
 def test_closure_of_the_books_own_notebooks():
     """Each depends on some modules and not on all: else a changed docstring would execute everything."""
-    for notebook in notebooks():
-        found = {path.relative_to(PACKAGE).as_posix() for path in inputs.closure(notebook)}
-        assert {"__init__.py", "notebook.py", "resources.py", "plots/style.py"} <= found
-        assert len(found) < len([*inputs.visible_files(PACKAGE)])
-    emotions = {"data/emotions/train.csv", "data/emotions/validation.csv", "data/emotions/test.csv"}
-    named = {
+    found = {
         path.name[:2]: {p.relative_to(PACKAGE).as_posix() for p in inputs.closure(path)}
         for path in notebooks()
     }
-    assert emotions <= named["04"] and emotions <= named["05"]
-    assert "tokenization/wordpiece.py" in named["03"] and "tokenization/wordpiece.py" not in named["08"]
+    every = {"__init__.py", "notebook.py", "plots/style.py", "resources/__init__.py"}
+    for files in found.values():
+        assert every | {"resources/registry.toml"} <= files
+        assert len(files) < len([*inputs.visible_files(PACKAGE)])
+    emotions = {"data/emotions/train.csv", "data/emotions/validation.csv", "data/emotions/test.csv"}
+    assert emotions <= found["04"] and emotions <= found["05"]
+    assert "tokenization/wordpiece.py" in found["03"] and "tokenization/wordpiece.py" not in found["08"]
 
 
 CHANGES = {

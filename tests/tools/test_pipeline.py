@@ -35,7 +35,6 @@ FILES = (
     "_config.yml",
     "pyproject.toml",
     "README.md",
-    "CONTRIBUTING.md",
     "CITATION.cff",
     "LICENSE",
 )

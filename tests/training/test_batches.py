@@ -1,6 +1,7 @@
 """Batches against the library, against sequences alone, and against the corpus put together again."""
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,22 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
-from transformers.loss.loss_utils import ForCausalLMLoss
 from transformers.models.bart.modeling_bart import shift_tokens_right as shift_in_bart
 
 from chapters_src.attention import causal_mask, document_mask
-from chapters_src.training.batches import (
-    IGNORED,
-    PackedDocuments,
-    TokenBudgetSampler,
-    pad,
-    shift_tokens_left,
-    shift_tokens_right,
-)
+from chapters_src.padding import pad
+from chapters_src.training.batches import IGNORED, PackedDocuments, TokenBudgetSampler, shift_tokens_right
 
 VOCAB_SIZE, PADDING, START, END = 50, 0, 1, 2
-SEQUENCES = st.lists(st.lists(st.integers(0, VOCAB_SIZE - 1), min_size=1, max_size=9), min_size=1, max_size=5)
-SIDES = st.sampled_from(["right", "left"])
 
 
 def drawn(seed, count=7, longest=9):
@@ -35,102 +27,7 @@ def drawn(seed, count=7, longest=9):
     ]
 
 
-# Padding --------------------------------------------------------------------------------------------------
-
-
-def stored(sequence):
-    """Two bytes for each id, not to be written to: what `np.memmap` gives of a file of tokens."""
-    ids = np.array(sequence, np.uint16)
-    ids.flags.writeable = False
-    return ids
-
-
-@given(SEQUENCES, SIDES, st.sampled_from([list, np.array, stored, torch.tensor]))
-def test_padding_taken_off_again_leaves_the_sequences(sequences, side, kind):
-    ids, mask = pad([kind(sequence) for sequence in sequences], padding_id=7, side=side)
-    longest = max(map(len, sequences))
-    assert ids.dtype == torch.int64 and ids.shape == (len(sequences), longest)
-    if mask is None:
-        assert ids.tolist() == sequences
-        return
-    assert mask.dtype == torch.int64 and min(map(len, sequences)) < longest
-    for row, kept, sequence in zip(ids, mask.bool(), sequences, strict=True):
-        assert row[kept].tolist() == sequence and (row[~kept] == 7).all()
-        assert kept[0 if side == "right" else -1], f"the {side} side is padded"
-
-
-def test_a_batch_of_equal_lengths_has_no_mask():
-    assert pad([[1, 2], [3, 4]], padding_id=0)[1] is None
-    assert pad([[1, 2], [3]], padding_id=0)[1].tolist() == [[1, 1], [1, 0]]
-
-
-@pytest.mark.parametrize(
-    ("sequences", "options", "error", "message"),
-    [
-        ([], {}, ValueError, "no sequences"),
-        ([[1], []], {}, ValueError, "row 1 is empty"),
-        ([[1, 2], [3, -1, 4]], {}, ValueError, "row 1, place 1: the id -1 is not 0 or more"),
-        ([[1, 49], [3, 4, 50]], {"vocab_size": 50}, ValueError, "row 1, place 2: the id 50 .* 0 to 49"),
-        ([[1.0, 2.5]], {}, TypeError, "row 0 .2,., torch.float32: a list of whole numbers"),
-        ([torch.tensor([True])], {}, TypeError, "row 0 .*torch.bool"),
-        ([[[1, 2]]], {}, TypeError, r"row 0 .1, 2."),
-        ([stored([1, 50])], {"vocab_size": 50}, ValueError, "row 0, place 1: the id 50 .* 0 to 49"),
-        ([[1]], {"padding_id": 50, "vocab_size": 50}, ValueError, "padding_id, place 0: the id 50"),
-        ([[1]], {"side": "both"}, ValueError, "side='both'"),
-    ],
-)
-def test_what_is_no_batch_is_refused(sequences, options, error, message):
-    with pytest.raises(error, match=message):
-        pad(sequences, **{"padding_id": 0, **options})
-
-
 # Targets --------------------------------------------------------------------------------------------------
-
-
-def losses(logits, labels):
-    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum")
-
-
-@given(SEQUENCES, SIDES)
-def test_the_loss_of_a_batch_is_that_of_its_sequences_alone(sequences, side):
-    """The model looks at the last two tokens, so a shifted row and padding as context would both show."""
-    table = torch.randn(VOCAB_SIZE, VOCAB_SIZE, VOCAB_SIZE, generator=torch.Generator().manual_seed(0))
-
-    def model(ids):
-        return table[ids, F.pad(ids, (1, 0))[:, :-1]]
-
-    expected = 0.0
-    for sequence in sequences:
-        padded = [PADDING] * 9 + sequence  # As F.pad has it: what stands before the first token is 0.
-        inputs = torch.tensor([padded])[:, 8:-1]
-        expected += losses(model(inputs)[:, 1:], torch.tensor([sequence])[:, 1:]).item()
-    ids, mask = pad(sequences, padding_id=PADDING, side=side)
-    if ids.size(1) == 1:
-        with pytest.raises(ValueError, match="nothing follows"):
-            shift_tokens_left(ids, mask)
-        return
-    inputs, input_mask, labels = shift_tokens_left(ids, mask)
-    assert losses(model(inputs), labels).item() == pytest.approx(expected, rel=1e-5)
-    assert (labels != IGNORED).sum() == sum(len(sequence) - 1 for sequence in sequences)
-    if input_mask is not None:
-        assert not input_mask.all()
-        assert (labels[input_mask == 0] == IGNORED).all()
-
-
-def test_the_labels_are_those_of_the_library():
-    ids, mask = pad(drawn(0), padding_id=PADDING)
-    logits = torch.randn(*ids.shape, VOCAB_SIZE, generator=torch.Generator().manual_seed(1))
-    theirs = ForCausalLMLoss(logits, ids.masked_fill(mask == 0, IGNORED), VOCAB_SIZE)
-    _, _, labels = shift_tokens_left(ids, mask)
-    ours = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
-    torch.testing.assert_close(ours, theirs)
-
-
-def test_where_padding_is_cut_off_the_mask_goes_with_it():
-    ids, mask = pad([[5, 6, 7], [8, 9]], padding_id=0)
-    inputs, mask, labels = shift_tokens_left(ids, mask)
-    assert inputs.tolist() == [[5, 6], [8, 9]] and mask is None
-    assert labels.tolist() == [[6, 7], [9, IGNORED]]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -149,14 +46,13 @@ def test_the_decoder_reads_what_it_reads_in_the_library(seed):
 
 
 def test_what_cannot_be_shifted_is_refused():
-    ids, mask = pad([[3, 4], [5]], padding_id=0, side="left")
+    ids, mask = torch.tensor([[3, 4], [0, 5]]), torch.tensor([[1, 1], [0, 1]])
     with pytest.raises(ValueError, match="row 1 is padded on the left"):
         shift_tokens_right(ids, mask, START)
-    for shift in (lambda i, m: shift_tokens_right(i, m, START), shift_tokens_left):
-        with pytest.raises(ValueError, match=r"ids \(2, 2\) and attention_mask \(2, 1\)"):
-            shift(ids, mask[:, 1:])
-        with pytest.raises(ValueError, match=r"ids \(2,\)"):
-            shift(ids[0], None)
+    with pytest.raises(ValueError, match=r"ids \(2, 2\) and attention_mask \(2, 1\)"):
+        shift_tokens_right(ids, mask[:, 1:], START)
+    with pytest.raises(ValueError, match=r"ids \(2,\)"):
+        shift_tokens_right(ids[0], None, START)
 
 
 # Packing --------------------------------------------------------------------------------------------------
@@ -168,41 +64,37 @@ def test_blocks_put_together_are_the_documents(documents, length):
     stream = [token for document in documents for token in [*document, END]]
     follows = [t for d in documents for t in ([*d, END, IGNORED][1:])]
     numbers = [number for number, document in enumerate(documents) for _ in [*document, END]]
-    blocks = list(PackedDocuments(documents, length, END, drop_last=False))
+    if len(stream) < length:
+        with pytest.raises(ValueError, match="do not fill"):
+            list(PackedDocuments(documents, length, END))
+        return
+    blocks = list(PackedDocuments(documents, length, END))
+    assert len(blocks) == len(stream) // length
     assert all(value.shape == (length,) for block in blocks for value in block.values())
     ids, labels = (torch.cat([block[name] for block in blocks]).tolist() for name in ("ids", "labels"))
-    filler = len(ids) - len(stream)
-    assert 0 <= filler < length and ids == stream + [END] * filler
-    assert labels == follows + [IGNORED] * filler
-    for first, block in zip(range(0, len(stream), length), blocks, strict=True):
+    assert ids == stream[: len(ids)] and labels == follows[: len(ids)]
+    for first, block in zip(range(0, len(ids), length), blocks, strict=True):
         inside = numbers[first : first + length]
         expected = [[a == b for b in inside] for a in inside]
-        found = block["documents"][: len(inside)]
+        found = block["documents"]
         assert (found[:, None] == found[None]).tolist() == expected, "the same tokens belong together"
         assert found.tolist() == sorted(found.tolist()) and found[0] == 0
-        assert all(block["documents"][len(inside) :] > found[-1]), "the filler is a document of its own"
         steps = [inside[: place + 1].count(number) - 1 for place, number in enumerate(inside)]
-        assert block["positions"][: len(inside)].tolist() == steps
-    if len(stream) >= length:
-        complete = list(PackedDocuments(documents, length, END))
-        assert len(complete) == len(stream) // length
-        assert [block["ids"].tolist() for block in complete] == [
-            block["ids"].tolist() for block in blocks[: len(complete)]
-        ]
+        assert block["positions"].tolist() == steps
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("kind", [list, np.array, stored, torch.tensor])
+@pytest.mark.parametrize("kind", [list, np.array, partial(np.array, dtype=np.uint16), torch.tensor])
 @pytest.mark.parametrize("used", range(9))
 def test_a_resumed_stream_goes_on_where_it_was_left(used, kind):
-    documents = [kind(document) for document in [*drawn(3, count=6, longest=20), [5] * 40]]
-    packed = PackedDocuments(documents, 8, END, drop_last=False)
+    documents = [kind(document) for document in [*drawn(3, count=6, longest=20), [5] * 48]]
+    packed = PackedDocuments(documents, 8, END)
     whole = list(packed)
     assert len(whole) > 9
     blocks = iter(packed)
     for _ in range(used):
         next(blocks)
-    resumed = PackedDocuments(documents, 8, END, drop_last=False)
+    resumed = PackedDocuments(documents, 8, END)
     resumed.load_state_dict(packed.state_dict())
     rest = list(resumed)
     assert len(rest) == len(whole) - used
@@ -257,7 +149,7 @@ def test_documents_are_read_only_when_they_are_needed():
 def test_a_packed_document_sees_what_it_sees_alone():
     documents = drawn(5, count=9)
     table = torch.randn(VOCAB_SIZE, 4, generator=torch.Generator().manual_seed(0))
-    loader = DataLoader(PackedDocuments(documents, 16, END, drop_last=False), batch_size=3)
+    loader = DataLoader(PackedDocuments(documents, 16, END), batch_size=3)
     for batch in loader:
         vectors = table[batch["ids"]][:, None]  # (B, 1, T, D): one head
         packed = F.scaled_dot_product_attention(
@@ -275,8 +167,8 @@ def test_a_packed_document_sees_what_it_sees_alone():
     [
         (iter([[3]]), {}, TypeError, "is an iterator"),
         ([[3]], {"length": 0}, ValueError, "length=0"),
-        ([[3]], {"vocab_size": 2}, ValueError, "end_id, place 0: the id 2 is not from 0 to 1"),
-        ([[3], [4, 50]], {"vocab_size": 50}, ValueError, "document 1, place 1: the id 50"),
+        ([[3]], {"end_id": -2}, ValueError, "end_id, place 0: the id -2 is not 0 or more"),
+        ([[3], [4, -5]], {}, ValueError, "document 1, place 1: the id -5"),
         ([[3], [4.5]], {}, TypeError, "document 1"),
         ([[3], [4]], {"length": 5}, ValueError, "do not fill one block of 5 tokens"),
     ],

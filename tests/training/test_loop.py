@@ -1,17 +1,18 @@
 """The loop against one written out by hand, and against itself: interrupted, killed, in two processes."""
 
+import functools
 import itertools
 import json
 import math
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,10 +26,34 @@ from chapters_src.training import CheckpointError, History, Settings, loop, trai
 from chapters_src.transformer import Config, LanguageModel
 
 PLAIN = {"learning_rate": 0.01, "schedule": "constant"}
+OTHERS = ("evaluate", "checkpoint_folder", "make_optimizers")
+
+
+def fit(model=None, loss=compute_loss, batches=None, **changes):
+    """Train the small model at a constant rate; `changes` are settings, or what else `train` takes."""
+    others = {name: changes.pop(name) for name in OTHERS if name in changes}
+    batches = make_batches() if batches is None else batches
+    return train(model or make_model(), batches, loss, Settings(**{**PLAIN, **changes}), **others)
+
+
+def spoiled(step, factor=math.nan):
+    """A loss that is multiplied by something bad in one step, and the batches that it was called with."""
+    calls = []
+
+    def loss(model, batch):
+        calls.append(batch)
+        return compute_loss(model, batch) * (factor if len(calls) == step else 1)
+
+    return loss, calls
 
 
 def losses(history):
     return [record["loss"] for record in history.steps]
+
+
+def assert_close(model, other):
+    for a, b in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
 # One run --------------------------------------------------------------------------------------------------
@@ -37,9 +62,7 @@ def losses(history):
 def test_it_is_the_loop_that_one_writes_out_by_hand():
     batches = make_batches(batch_size=5, shuffle=False)
     ours, theirs = make_model(dropout=0), make_model(dropout=0)
-    history = train(
-        ours, batches, compute_loss, Settings(**PLAIN, num_epochs=3, weight_decay=0.1, max_grad_norm=0.5)
-    )
+    history = fit(ours, batches=batches, num_epochs=3, weight_decay=0.1, max_grad_norm=0.5)
 
     decayed = [theirs[0].weight, theirs[4].weight]
     others = [parameter for parameter in theirs.parameters() if parameter.ndim == 1]
@@ -58,20 +81,16 @@ def test_it_is_the_loop_that_one_writes_out_by_hand():
     assert losses(history) == pytest.approx(expected, rel=1e-5)
     assert [record["gradient_norm"] for record in history.steps] == pytest.approx(norms, rel=1e-4)
     assert max(norms) > 0.5, "else nothing was clipped"
-    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert_close(ours, theirs)
     assert [record["step"] for record in history.steps] == [*range(1, 25)]
     assert [record["items"] for record in history.steps][6:9] == [35, 37, 42]
 
 
 def test_without_clipping_the_norm_is_still_recorded():
-    history = train(
-        make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=3, max_grad_norm=math.inf)
+    history = fit(max_steps=3, max_grad_norm=math.inf)
+    assert history == fit(max_steps=3, max_grad_norm=1e9) and all(
+        record["gradient_norm"] > 0 for record in history.steps
     )
-    free = train(
-        make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=3, max_grad_norm=1e9)
-    )
-    assert history == free and all(record["gradient_norm"] > 0 for record in history.steps)
 
 
 def test_one_large_batch_is_several_unequal_ones():
@@ -88,12 +107,11 @@ def test_one_large_batch_is_several_unequal_ones():
     pieces = DataLoader(data, batch_sampler=Unequal(), collate_fn=collate)
     whole = DataLoader(data, batch_size=32, collate_fn=collate)
     one, four = make_model(dropout=0), make_model(dropout=0)
-    expected = train(one, whole, compute_loss, Settings(**PLAIN, num_epochs=5))
-    found = train(four, pieces, compute_loss, Settings(**PLAIN, num_epochs=5, accumulation_steps=4))
+    expected = fit(one, batches=whole, num_epochs=5)
+    found = fit(four, batches=pieces, num_epochs=5, accumulation_steps=4)
     assert len(found.steps) == 5
     assert losses(found) == pytest.approx(losses(expected), rel=1e-5)
-    for a, b in zip(one.parameters(), four.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert_close(one, four)
 
 
 def seen_by(num_examples=10, **changes):
@@ -163,40 +181,24 @@ def test_evaluating_leaves_parts_in_the_mode_they_were_in():
         model[3].eval()
         return compute_loss(model, batch)
 
-    train(
-        model,
-        make_batches(),
-        freeze,
-        Settings(**PLAIN, max_steps=4, evaluate_every=1),
-        evaluate=lambda _: {"x": 0},
-    )
+    fit(model, freeze, max_steps=4, evaluate_every=1, evaluate=lambda _: {"x": 0})
     assert modes == [True, False, False, False]
 
 
 def test_every_evaluation_is_kept_even_a_bad_one():
     values = iter([0.1, float("nan"), 3])
-    history = train(
-        make_model(),
-        make_batches(),
-        compute_loss,
-        Settings(**PLAIN, max_steps=3, evaluate_every=1),
-        evaluate=lambda _: {"score": torch.tensor(next(values))},
-    )
-    assert [record["score"] for record in history.evaluations] == pytest.approx(
-        [0.1, math.nan, 3], nan_ok=True
-    )
+    history = fit(max_steps=3, evaluate_every=1, evaluate=lambda _: {"score": torch.tensor(next(values))})
+    scores = [record["score"] for record in history.evaluations]
+    assert scores == pytest.approx([0.1, math.nan, 3], nan_ok=True)
 
 
-def test_the_history_as_a_table():
-    history = train(
-        make_model(), make_batches(), compute_loss, settings(checkpoint_every=0), evaluate=evaluate
-    )
-    table = history.to_frame()
+def test_the_history_as_a_table(whole):
+    table = whole.history.to_frame()
     assert table.index.tolist() == [*range(1, 41)] and table.index.name == "step"
     assert [*table] == ["loss", "learning_rate", "gradient_norm", "items", "evaluation_loss"]
-    assert table["loss"].tolist() == losses(history)
+    assert table["loss"].tolist() == losses(whole.history)
     assert table["evaluation_loss"].dropna().index.tolist() == [8, 16, 24, 32, 40]
-    assert table["evaluation_loss"][16] == history.evaluations[1]["loss"]
+    assert table["evaluation_loss"][16] == whole.history.evaluations[1]["loss"]
     assert table["learning_rate"].iloc[:5].tolist() == pytest.approx([0, 0.005, 0.01, 0.015, 0.02])
     assert History().to_frame().empty
 
@@ -206,12 +208,7 @@ def test_frozen_and_unused_parameters_stay():
     model[0].requires_grad_(False)
     model.register_module("unused", torch.nn.Linear(2, 2))
     before = [tensor.clone() for tensor in (*model[0].parameters(), *model.unused.parameters())]
-    train(
-        model,
-        make_batches(),
-        lambda m, b: compute_loss(m[:5], b),
-        Settings(**PLAIN, max_steps=3, weight_decay=1),
-    )
+    fit(model, lambda m, b: compute_loss(m[:5], b), max_steps=3, weight_decay=1)
     after = [*model[0].parameters(), *model.unused.parameters()]
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -221,7 +218,7 @@ def test_gradients_from_before_do_not_count():
     clean, stale = make_model(), make_model()
     compute_loss(stale, next(iter(make_batches()))).backward()
     for model in (clean, stale):
-        train(model, make_batches(), compute_loss, Settings(**PLAIN, max_steps=2))
+        fit(model, max_steps=2)
     assert digest(clean) == digest(stale)
 
 
@@ -230,21 +227,15 @@ def test_bfloat16_is_used_when_asked_for_also_the_second_time():
     kinds = []
     model = make_model()
     model[4].register_forward_hook(lambda module, inputs, output: kinds.append(output.dtype))
-    few = {**PLAIN, "max_steps": 2}
     before = dict(vars(model))
     for precision in ("no", "bf16", None, "bf16"):
-        train(model, make_batches(), compute_loss, Settings(**few, mixed_precision=precision))
+        fit(model, max_steps=2, mixed_precision=precision)
         assert vars(model) == {**before, "training": False}
     assert kinds == [torch.float32] * 2 + [torch.bfloat16] * 2 + [torch.float32] * 2 + [torch.bfloat16] * 2
 
 
 def test_bfloat16_learns_nearly_the_same():
-    full, half = (
-        train(
-            make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=20, mixed_precision=kind)
-        )
-        for kind in ("no", "bf16")
-    )
+    full, half = (fit(max_steps=20, mixed_precision=kind) for kind in ("no", "bf16"))
     assert losses(half) == pytest.approx(losses(full), rel=0.05) and losses(half) != losses(full)
 
 
@@ -285,11 +276,10 @@ def test_losses_are_read_once_in_an_interval(monkeypatch):
     readings = []
     read = loop.Recorder.read
     monkeypatch.setattr(loop.Recorder, "read", lambda self: (readings.append(len(self.pending)), read(self)))
-    expected = train(make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=9))
+    expected = fit(max_steps=9)
     assert readings == [1] * 9
     readings.clear()
-    found = train(make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=9, log_every=4))
-    assert readings == [4, 4, 1] and found == expected
+    assert fit(max_steps=9, log_every=4) == expected and readings == [4, 4, 1]
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
@@ -303,7 +293,7 @@ def test_a_run_that_ends_with_an_error_leaves_a_model_to_evaluate(error):
         return compute_loss(model, batch)
 
     with pytest.raises(error):
-        train(model, make_batches(), broken, Settings(**PLAIN, max_steps=2, accumulation_steps=2))
+        fit(model, broken, max_steps=2, accumulation_steps=2)
     assert not any(module.training for module in model.modules())
     assert all(parameter.grad is None for parameter in model.parameters())
 
@@ -319,7 +309,7 @@ def test_an_evaluation_that_raises_leaves_the_model_as_it_was():
 
     states = torch.get_rng_state(), random.getstate()
     with pytest.raises(RuntimeError, match="no data"):
-        train(model, make_batches(), compute_loss, Settings(**PLAIN, max_steps=2), evaluate=broken)
+        fit(model, max_steps=2, evaluate=broken)
     assert vars(model) == before
     assert (torch.get_rng_state() == states[0]).all() and random.getstate() == states[1]
 
@@ -376,16 +366,12 @@ def test_workers_persist_over_epochs_if_the_loader_says_so(persist, num_processe
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_stops_the_run_before_it_does_harm(bad):
-    model, weights, calls = make_model(), [], []
-
-    def spoiled(model, batch):
-        calls.append(batch)
-        weights.append(digest(model))
-        return compute_loss(model, batch) * (bad if len(calls) == 3 else 1)
-
+    model, before = make_model(), make_model()
+    fit(before, max_steps=2)
+    loss, calls = spoiled(3, bad)
     with pytest.raises(FloatingPointError, match=rf"step 3: the loss is {bad}.*learning rate \(now 0.01\)"):
-        train(model, make_batches(), spoiled, Settings(**PLAIN, max_steps=9))
-    assert digest(model) == weights[-1] and len(calls) == 3
+        fit(model, loss, max_steps=9)
+    assert digest(model) == digest(before) and len(calls) == 3
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run():
@@ -393,7 +379,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run():
         return (model(batch["inputs"]) * 0).abs().sum().sqrt()
 
     with pytest.raises(FloatingPointError, match=r"step 1: the loss is 0.0, the norm of its gradient nan"):
-        train(make_model(), make_batches(), steep, Settings(**PLAIN, max_steps=9))
+        fit(loss=steep, max_steps=9)
 
 
 class Endless(IterableDataset):
@@ -470,9 +456,8 @@ def test_optimizers_for_other_parameters_are_refused(make_optimizers, message):
     def never(model, batch):
         raise AssertionError("the first step began")
 
-    few = Settings(**PLAIN, max_steps=1)
     with pytest.raises(ValueError, match=message):
-        train(make_model(), make_batches(), never, few, make_optimizers=make_optimizers)
+        fit(loss=never, max_steps=1, make_optimizers=make_optimizers)
 
 
 def test_a_frozen_parameter_may_be_in_an_optimizer_or_not():
@@ -483,14 +468,13 @@ def test_a_frozen_parameter_may_be_in_an_optimizer_or_not():
         def make_optimizers(model, number_given=number_given):
             return [SGD([*model[1:].parameters(), *[model[0].weight][:number_given]])]
 
-        few = Settings(**PLAIN, max_steps=1)
-        train(model, make_batches(), compute_loss, few, make_optimizers=make_optimizers)
+        fit(model, max_steps=1, make_optimizers=make_optimizers)
 
 
 def test_a_sampler_that_runs_dry_is_noticed():
     batches = DataLoader(make_batches().dataset, batch_sampler=BatchesOnce(), collate_fn=collate)
     with pytest.raises(ValueError, match="epoch 2 has 0 batches, but the loader says 2"):
-        train(make_model(), batches, compute_loss, Settings(**PLAIN, num_epochs=2))
+        fit(batches=batches, num_epochs=2)
 
 
 class BatchesOnce:
@@ -533,61 +517,70 @@ def checkpoints_in(folder):
     return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
 
 
-def test_interrupted_and_resumed_it_ends_with_the_same_bits(tmp_path, capsys):
-    model, expected, _ = run(tmp_path / "through")
+@functools.cache
+def whole_run(folder):
+    model, history, _ = run(folder)
+    return SimpleNamespace(model=model, history=history, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def whole_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("whole")
+
+
+@pytest.fixture
+def whole(whole_folder):
+    """A run without an interruption, trained once; nobody changes its folder."""
+    return whole_run(whole_folder)
+
+
+def assert_same_bits(whole, model, history):
+    assert history == whole.history and digest(model) == digest(whole.model)
+
+
+@pytest.mark.parametrize(("checkpoint_every", "last"), [(5, 20), (7, 21)], ids=["end of an epoch", "middle"])
+def test_interrupted_and_resumed_it_ends_with_the_same_bits(tmp_path, whole, capsys, checkpoint_every, last):
+    """An epoch has four steps and ten batches; a step in the middle of one has three batches."""
     with pytest.raises(Interrupted):
-        run(tmp_path / "broken", stop_before=23)
+        run(tmp_path, stop_before=23, checkpoint_every=checkpoint_every)
     torch.manual_seed(99), random.seed(99), np.random.seed(99)
-    again, found, num_batches = run(tmp_path / "broken", model_seed=5)
+    model, history, num_batches = run(tmp_path, model_seed=5, checkpoint_every=checkpoint_every)
     assert "Resuming from" in capsys.readouterr().err
-    assert num_batches == 5 * 10, "it goes on after step 20, the end of the fifth of ten epochs"
-    assert found == expected and digest(again) == digest(model)
+    assert num_batches == 10 * 10 - (10 * (last // 4) + 3 * (last % 4)), f"it goes on after step {last}"
+    assert_same_bits(whole, model, history)
 
 
-@pytest.mark.parametrize("checkpoint_every", [3, 7])
-def test_going_on_in_the_middle_of_an_epoch(tmp_path, checkpoint_every):
-    model, expected, _ = run(tmp_path / "through", checkpoint_every=checkpoint_every)
+def test_a_finished_run_returns_at_once(whole):
+    model, history, num_batches = run(whole.folder, model_seed=5)
+    assert num_batches == 0 and not model.training
+    assert_same_bits(whole, model, history)
+    assert run(whole.folder, log_every=7)[1] == history, "how often losses are read may change"
+
+
+def test_of_a_damaged_checkpoint_the_one_before_is_used(tmp_path, whole):
     with pytest.raises(Interrupted):
-        run(tmp_path / "broken", stop_before=23, checkpoint_every=checkpoint_every)
-    assert (checkpoint_every * (22 // checkpoint_every)) % 4 != 0
-    again, found, _ = run(tmp_path / "broken", checkpoint_every=checkpoint_every)
-    assert found == expected and digest(again) == digest(model)
-
-
-def test_a_finished_run_returns_at_once(tmp_path):
-    model, expected, _ = run(tmp_path)
-    again, found, num_batches = run(tmp_path, model_seed=5)
-    assert num_batches == 0 and found == expected and digest(again) == digest(model)
-    assert not again.training
-
-
-def test_of_a_damaged_checkpoint_the_one_before_is_used(tmp_path):
-    model, expected, _ = run(tmp_path / "through")
-    with pytest.raises(Interrupted):
-        run(tmp_path / "broken", stop_before=23)
-    os.truncate(tmp_path / "broken" / "step-00000020" / "optimizer.bin", 1000)
+        run(tmp_path, stop_before=23)
+    os.truncate(tmp_path / "step-00000020" / "optimizer.bin", 1000)
     with pytest.warns(
         UserWarning, match="step-00000020 is damaged .the content of optimizer.bin has changed"
     ):
-        again, found, num_batches = run(tmp_path / "broken")
+        model, history, num_batches = run(tmp_path)
     assert num_batches > 5 * 10
-    assert found == expected and digest(again) == digest(model)
+    assert_same_bits(whole, model, history)
 
 
-def test_other_settings_are_refused_and_named(tmp_path):
-    run(tmp_path)
+def resume_with(batches, folder):
+    train(make_model(), batches, compute_loss, settings(), evaluate=evaluate, checkpoint_folder=folder)
+
+
+def test_other_settings_are_refused_and_named(whole):
     with pytest.raises(CheckpointError) as caught:
-        run(tmp_path, learning_rate=0.03, seed=1)
+        run(whole.folder, learning_rate=0.03, seed=1)
     assert "learning_rate was 0.02 and is 0.03; seed was 0 and is 1." in str(caught.value)
     assert "checkpoint_folder" in str(caught.value)
-    with pytest.raises(
-        CheckpointError,
-        match="examples was 37 and is 30; examples in an epoch was 37 and is 30; hash of the data was",
-    ):
-        train(
-            make_model(), make_batches(num_examples=30), compute_loss, settings(), evaluate=evaluate,
-            checkpoint_folder=tmp_path,
-        )  # fmt: skip
+    changed = "examples was 37 and is 30; examples in an epoch was 37 and is 30; hash of the data was"
+    with pytest.raises(CheckpointError, match=changed):
+        resume_with(make_batches(num_examples=30), whole.folder)
 
 
 def other_data():
@@ -597,17 +590,10 @@ def other_data():
 
 
 @pytest.mark.parametrize("batches", [other_data(), make_batches(shuffle=False)], ids=["values", "order"])
-def test_as_many_other_examples_or_another_order_are_refused(tmp_path, batches):
-    run(tmp_path)
-    with pytest.raises(
-        CheckpointError, match=r"options or data: hash of the data was '\w+' and is '\w+'\. Resume with"
-    ):
-        train(make_model(), batches, compute_loss, settings(), evaluate=evaluate, checkpoint_folder=tmp_path)
-
-
-def test_how_often_losses_are_read_may_change(tmp_path):
-    _, expected, _ = run(tmp_path)
-    assert run(tmp_path, log_every=7)[1] == expected
+def test_as_many_other_examples_or_another_order_are_refused(whole, batches):
+    changed = r"options or data: hash of the data was '\w+' and is '\w+'\. Resume with"
+    with pytest.raises(CheckpointError, match=changed):
+        resume_with(batches, whole.folder)
 
 
 class Bias(torch.nn.Module):
@@ -620,24 +606,20 @@ class Bias(torch.nn.Module):
 
 
 def test_another_model_is_refused(tmp_path):
-    few = Settings(**PLAIN, max_steps=2)
-    train(Bias(3), make_batches(), compute_loss, few, checkpoint_folder=tmp_path)
+    fit(Bias(3), max_steps=2, checkpoint_folder=tmp_path)
     with pytest.raises(CheckpointError, match="is of another model"):
-        train(Bias(1), make_batches(), compute_loss, few, checkpoint_folder=tmp_path)
+        fit(Bias(1), max_steps=2, checkpoint_folder=tmp_path)
     with pytest.raises(CheckpointError, match=r"in_features of the model \(Linear\) was None and is 6"):
-        train(torch.nn.Linear(6, 3), make_batches(), compute_loss, few, checkpoint_folder=tmp_path)
+        fit(torch.nn.Linear(6, 3), max_steps=2, checkpoint_folder=tmp_path)
 
 
 # Resumed with other settings ------------------------------------------------------------------------------
 
 
-def resume_as(folder, make_optimizers=None, dropout=0.2, batches=None, **changes):
+def resume_as(folder, dropout=0.2, **changes):
     """Train for six steps, or go on from the checkpoint that is there."""
-    model = make_model(dropout=dropout)
-    values = {**PLAIN, "max_steps": 6, "checkpoint_every": 3, **changes}
-    batches = batches or make_batches()
-    options = {"make_optimizers": make_optimizers, "checkpoint_folder": folder}
-    return model, train(model, batches, compute_loss, Settings(**values), **options)
+    model, few = make_model(dropout=dropout), {"max_steps": 6, "checkpoint_every": 3}
+    return model, fit(model, checkpoint_folder=folder, **{**few, **changes})
 
 
 def muon_and_adamw(muon_rate=0.02, decay=0.1):
@@ -710,8 +692,7 @@ def test_intervals_and_the_shape_of_batches_may_change(tmp_path):
     changes = {"checkpoint_every": 1, "log_every": 2, "accumulation_steps": 4}
     again, found = resume_as(tmp_path / "changed", dropout=0, batches=make_batches(batch_size=1), **changes)
     assert losses(found) == pytest.approx(losses(expected), rel=1e-5)
-    for a, b in zip(again.parameters(), model.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    assert_close(again, model)
     assert checkpoints_in(tmp_path / "changed") == ["step-00000005", "step-00000006"]
 
 
@@ -735,61 +716,43 @@ def test_a_second_run_on_the_same_folder_is_refused(tmp_path):
             run(tmp_path)
         return {}
 
-    few = Settings(**PLAIN, max_steps=2)
-    train(make_model(), make_batches(), compute_loss, few, evaluate=second, checkpoint_folder=tmp_path)
+    fit(max_steps=2, evaluate=second, checkpoint_folder=tmp_path)
     with pytest.raises(Interrupted):
         run(tmp_path / "other", stop_before=3)
     run(tmp_path / "other")  # Neither the end of a run nor an error leaves the folder locked.
 
 
-@pytest.mark.slow
-def test_the_lock_ends_with_the_process(tmp_path):
-    process = other_process(small_run.__file__, str(tmp_path))
-    while not (tmp_path / "step-00000005").exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.005)
-    with pytest.raises(CheckpointError, match="Another run is using"):
-        run(tmp_path)
-    assert process.poll() is None, "the first run is not disturbed"
-    process.kill()
-    process.wait()
-    process.stderr.close()
-    assert len(run(tmp_path)[1].steps) == 40
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
 @pytest.mark.parametrize("limit", [300, 3000])
-def test_a_full_disk_stops_the_run_and_the_next_one_goes_on(tmp_path, limit):
+def test_a_full_disk_stops_the_run_and_the_next_one_goes_on(tmp_path, whole, limit):
     """Files may not grow beyond the limit: that of the weights (2.1 kB), or that of the optimizer (6 kB)."""
     import resource
 
-    model, expected, _ = run(tmp_path / "through")
     with pytest.raises(Interrupted):
-        run(tmp_path / "full", stop_before=13)
+        run(tmp_path, stop_before=13)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
         with pytest.raises(CheckpointError, match=r"After step 15 no checkpoint.*still step-00000010"):
-            run(tmp_path / "full")
+            run(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert checkpoints_in(tmp_path / "full") == ["step-00000005", "step-00000010"]
+    assert checkpoints_in(tmp_path) == ["step-00000005", "step-00000010"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        again, found, _ = run(tmp_path / "full")
-    assert found == expected and digest(again) == digest(model)
+        model, history, _ = run(tmp_path)
+    assert_same_bits(whole, model, history)
 
 
-def test_a_checkpoint_holds_weights_as_safetensors_and_nothing_that_runs(tmp_path):
+def test_a_checkpoint_holds_weights_as_safetensors_and_nothing_that_runs(whole):
     import safetensors.torch
     from accelerate.utils.other import TORCH_SAFE_GLOBALS
 
-    model, _, _ = run(tmp_path)
-    assert checkpoints_in(tmp_path) == ["step-00000035", "step-00000040"]
-    folder = tmp_path / "step-00000040"
+    assert checkpoints_in(whole.folder) == ["step-00000035", "step-00000040"]
+    folder = whole.folder / "step-00000040"
     weights = safetensors.torch.load_file(folder / "model.safetensors")
-    assert weights.keys() == model.state_dict().keys()
-    assert all(torch.equal(weights[name], tensor) for name, tensor in model.state_dict().items())
+    assert weights.keys() == whole.model.state_dict().keys()
+    assert all(torch.equal(weights[name], tensor) for name, tensor in whole.model.state_dict().items())
     torch.load(folder / "optimizer.bin", weights_only=True)
     with torch.serialization.safe_globals(TORCH_SAFE_GLOBALS):  # NumPy's arrays, as Accelerate reads them.
         torch.load(folder / "random_states_0.pkl", weights_only=True)
@@ -816,7 +779,7 @@ def test_tied_weights_are_stored_once_without_a_warning(tmp_path, capfd):
 
     first, second = Tied(0), Tied(1)
     for model in (first, second):
-        train(model, make_batches(), compute_loss, Settings(**PLAIN, max_steps=3), checkpoint_folder=tmp_path)
+        fit(model, max_steps=3, checkpoint_folder=tmp_path)
     assert digest(first) == digest(second) and second.a.weight is second.b.weight
     with safetensors.safe_open(tmp_path / "step-00000003" / "model.safetensors", "pt") as file:
         assert sorted(file.keys()) == ["a.bias", "a.weight", "b.bias", "scale"]
@@ -826,28 +789,16 @@ def test_tied_weights_are_stored_once_without_a_warning(tmp_path, capfd):
 @pytest.mark.parametrize("log_every", [1, 4])
 def test_the_last_checkpoint_is_finite(tmp_path, log_every):
     """The loss is not a number in step 6, which is read then, or with the next checkpoint."""
-    calls = []
-
-    def spoiled(model, batch):
-        calls.append(batch)
-        return compute_loss(model, batch) * (math.nan if len(calls) == 6 else 1)
-
-    model, often = make_model(), Settings(**PLAIN, max_steps=9, checkpoint_every=2, log_every=log_every)
+    often = {"max_steps": 9, "checkpoint_every": 2, "log_every": log_every, "checkpoint_folder": tmp_path}
     with pytest.raises(FloatingPointError, match="step 6: the loss is nan"):
-        train(model, make_batches(), spoiled, often, checkpoint_folder=tmp_path)
-    history = train(make_model(), make_batches(), compute_loss, often, checkpoint_folder=tmp_path)
+        fit(loss=spoiled(6)[0], **often)
+    history = fit(**often)
     assert all(math.isfinite(loss) for loss in losses(history)) and len(history.steps) == 9
 
 
 def test_with_longer_intervals_the_message_says_that_the_weights_are_corrupted():
-    calls = []
-
-    def spoiled(model, batch):
-        calls.append(batch)
-        return compute_loss(model, batch) * (math.nan if len(calls) == 3 else 1)
-
     with pytest.raises(FloatingPointError, match=r"step 3: the loss is nan.*2 steps ago.*last checkpoint"):
-        train(make_model(), make_batches(), spoiled, Settings(**PLAIN, max_steps=9, log_every=5))
+        fit(loss=spoiled(3)[0], max_steps=9, log_every=5)
 
 
 def test_a_weight_that_is_not_finite_is_not_stored(tmp_path):
@@ -856,9 +807,9 @@ def test_a_weight_that_is_not_finite_is_not_stored(tmp_path):
             model[0].bias[0] = math.inf
         return {}
 
-    often = Settings(**PLAIN, max_steps=4, checkpoint_every=1, evaluate_every=3)
+    often = {"max_steps": 4, "checkpoint_every": 1, "evaluate_every": 3}
     with pytest.raises(FloatingPointError, match="step 3: a weight is not finite, so no checkpoint"):
-        train(make_model(), make_batches(), compute_loss, often, evaluate=spoil, checkpoint_folder=tmp_path)
+        fit(evaluate=spoil, checkpoint_folder=tmp_path, **often)
     assert checkpoints_in(tmp_path) == ["step-00000001", "step-00000002"]
 
 
@@ -869,21 +820,24 @@ def other_process(*arguments):
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_and_resumed_it_ends_with_the_same_bits(tmp_path):
-    model, expected, _ = run(tmp_path / "through")
-    process = other_process(small_run.__file__, str(tmp_path / "killed"))
-    while not (tmp_path / "killed" / "step-00000020").exists():
+def test_killed_in_the_middle_and_resumed_it_ends_with_the_same_bits(tmp_path, whole):
+    process = other_process(small_run.__file__, str(tmp_path))
+    while not (tmp_path / "step-00000005").exists():
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    with pytest.raises(CheckpointError, match="Another run is using"):
+        run(tmp_path)
+    assert process.poll() is None, "the first run is not disturbed"
+    process.kill()
+    process.wait()
     process.stderr.close()
-    assert not (tmp_path / "killed" / "result.json").exists()
-    process = other_process(small_run.__file__, str(tmp_path / "killed"))
+    assert not (tmp_path / "result.json").exists()
+    process = other_process(small_run.__file__, str(tmp_path))
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0 and "Resuming from" in errors, errors
-    result = json.loads((tmp_path / "killed" / "result.json").read_text())
-    assert result == {"weights": digest(model), "steps": expected.steps, "evaluations": expected.evaluations}
+    result = json.loads((tmp_path / "result.json").read_text())
+    history = {"steps": whole.history.steps, "evaluations": whole.history.evaluations}
+    assert result == {"weights": digest(whole.model), **history}
 
 
 # The progress bar -----------------------------------------------------------------------------------------
@@ -913,7 +867,7 @@ def test_a_bar_is_for_those_who_watch(monkeypatch, capsys, is_terminal, environm
     monkeypatch.setenv("BOOK_BUILD", environment)
     if is_terminal:
         monkeypatch.setattr(sys, "stderr", Terminal())
-    train(make_model(), make_batches(), compute_loss, Settings(**PLAIN, max_steps=3))
+    fit(max_steps=3)
     shown = sys.stderr.text if is_terminal else capsys.readouterr().err
     assert ("3/3" in shown) == is_shown
     assert is_shown or not shown

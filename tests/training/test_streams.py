@@ -3,6 +3,7 @@
 import itertools
 import random
 import tracemalloc
+from dataclasses import replace
 
 import datasets
 import pytest
@@ -161,7 +162,7 @@ def test_what_was_read_before_the_run_does_not_move_its_beginning(tmp_path):
 def test_a_stream_that_knows_its_place_is_not_read_again(tmp_path, kind, read_again):
     run(kind(1000), tmp_path, max_steps=5, checkpoint_every=5)
     data = kind(1000)
-    steps = order.steps_of(loader(data), 0, 1, split_stream=True)
+    steps = order.steps_of(loader(data), Settings(learning_rate=1, max_steps=9))
     state = torch.load(tmp_path / "step-00000005" / "data_0.pt", weights_only=True)
     steps.resume(5, state)
     ((batch, _),) = next(iter(steps))
@@ -200,8 +201,9 @@ def test_processes_share_a_stream_or_bring_their_own(monkeypatch, rank):
 
     every = run(Numbers(36), max_steps=18)[2]
     monkeypatch.setattr(order, "PartialState", Process)
-    shared = iter(order.steps_of(loader(Numbers(36)), 0, 2, split_stream=True))
-    own = iter(order.steps_of(loader(Numbers(36)), 0, 2, split_stream=False))
+    settings = Settings(learning_rate=1, max_steps=9, accumulation_steps=2)
+    shared = iter(order.steps_of(loader(Numbers(36)), settings))
+    own = iter(order.steps_of(loader(Numbers(36)), replace(settings, split_stream=False)))
     for first in (0, 6, 12):
         assert [batch.tolist() for batch, _ in next(shared)] == every[first : first + 6][rank::3]
     for first in (0, 2, 4):
@@ -222,10 +224,10 @@ def test_memory_does_not_grow_with_the_stream():
         def __iter__(self):
             return (i % 7 for i in range(10**9))
 
-    peaks = []
+    peaks, settings = [], Settings(learning_rate=1, max_steps=200, accumulation_steps=5)
     for num_steps in (20, 200):
         tracemalloc.start()
-        steps = iter(order.steps_of(loader(Long()), 0, 5, split_stream=True))
+        steps = iter(order.steps_of(loader(Long()), settings))
         for _ in range(num_steps):
             next(steps)
         peaks.append(tracemalloc.get_traced_memory()[1])

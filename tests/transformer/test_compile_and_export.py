@@ -8,16 +8,14 @@ from small_models import KINDS, build, padded, random_ids, random_states, small_
 from torch.export import Dim
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from chapters_src.decoding import start_decoding
 from chapters_src.transformer import (
     ClassificationHead,
     Decoder,
     Encoder,
     EncoderDecoder,
     LanguageModel,
-    SpanHead,
-    TokenClassificationHead,
     TransformerStack,
-    start_decoding,
 )
 
 each_kind = pytest.mark.parametrize("changes", list(KINDS.values()), ids=list(KINDS))
@@ -71,16 +69,6 @@ def test_models_compile_without_a_break(changes, kind, is_padded):
     for rows in (ROWS, LONGER):
         batch = inputs(kind, rows, is_padded)
         torch.testing.assert_close(compiled(*batch), model(*batch), atol=1e-12, rtol=0)
-    torch._dynamo.reset()
-
-
-@pytest.mark.parametrize("head", [TokenClassificationHead, SpanHead])
-def test_heads_compile_without_a_break(head):
-    model = build(head, 16, 3) if head is TokenClassificationHead else build(head, 16)
-    states = random_states(2, 5, 16)
-    batch = (states,) if head is TokenClassificationHead else (states, torch.ones(2, 5, dtype=torch.bool))
-    compiled = torch.compile(model, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(*batch), model(*batch))
     torch._dynamo.reset()
 
 
@@ -146,8 +134,10 @@ def nothing_waits():
 def test_no_forward_and_no_step_waits_for_a_value(changes, kind, is_padded):
     model = build(kind, small(kind, changes))
     batch = inputs(kind, ROWS, is_padded)
+    documents = {"documents": batch[0]} if kind in (Decoder, LanguageModel) else {}
     with nothing_waits():
         model(*batch)
+        model(*batch, **documents)
     if kind in (LanguageModel, Translator):
         targets = random_ids(3, 1) if kind is Translator else None
         state = start_decoding(model, *batch[:2], max_new_tokens=9, target_ids=targets)

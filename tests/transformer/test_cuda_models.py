@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_models import KINDS, language_model, padded, random_ids, translator
 
-from chapters_src.transformer import start_decoding
+from chapters_src.decoding import start_decoding
 
 pytestmark = [pytest.mark.cuda, pytest.mark.slow]
 each_kind = pytest.mark.parametrize("changes", list(KINDS.values()), ids=list(KINDS))

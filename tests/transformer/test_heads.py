@@ -1,14 +1,13 @@
 """Heads: by hand from their own weights."""
 
 import copy
-import math
 
 import pytest
 import torch
 from small_models import build, random_ids, random_states
 from torch import nn
 
-from chapters_src.transformer import ClassificationHead, LanguageModelHead, SpanHead, TokenClassificationHead
+from chapters_src.transformer import ClassificationHead, LanguageModelHead
 
 PADDING = torch.tensor([[1, 1, 1, 0], [0, 1, 0, 0]])
 
@@ -36,42 +35,11 @@ def test_a_classification_head_says_nothing_of_a_sequence_without_tokens():
         head(states, PADDING[:, :3])
 
 
-def test_a_token_head_gives_each_token_the_same_treatment():
-    head, states = build(TokenClassificationHead, 16, 5), random_states(2, 4, 16)
-    logits = head(states)
-    assert logits.shape == (2, 4, 5)
-    expected = [[head.projection.weight @ token + head.projection.bias for token in row] for row in states]
-    torch.testing.assert_close(logits, torch.stack([torch.stack(row) for row in expected]))
-
-
-@pytest.mark.parametrize("kind", [ClassificationHead, TokenClassificationHead])
-def test_dropout_of_a_head_is_in_training_only(kind):
-    head, states = build(kind, 16, 3, dropout=0.5), random_states(2, 4, 16)
-    inputs = (states, PADDING) if kind is ClassificationHead else (states,)
-    assert torch.equal(head(*inputs), head(*inputs))
+def test_dropout_of_a_head_is_in_training_only():
+    head, states = build(ClassificationHead, 16, 3, dropout=0.5), random_states(2, 4, 16)
+    assert torch.equal(head(states, PADDING), head(states, PADDING))
     head.train()
-    assert not torch.equal(head(*inputs), head(*inputs))
-
-
-def test_a_span_head_gives_no_chance_to_what_may_not_answer():
-    head, states = build(SpanHead, 16), random_states(2, 4, 16).requires_grad_()
-    may_answer = PADDING.bool()
-    start, end = head(states, may_answer)
-    for logits, row in ((start, 0), (end, 1)):
-        expected = states @ head.projection.weight[row] + head.projection.bias[row]
-        assert torch.equal(logits == -math.inf, ~may_answer)
-        torch.testing.assert_close(logits[may_answer], expected[may_answer])
-    loss = nn.functional.cross_entropy(start, torch.tensor([2, 1]))
-    loss.backward()
-    assert loss.isfinite() and states.grad.isfinite().all()
-
-
-def test_a_span_head_refuses_masks_that_do_not_fit():
-    head, states = build(SpanHead, 16), random_states(2, 4, 16)
-    with pytest.raises(ValueError, match=r"torch.int64 \(2, 4\): expected a boolean tensor \(2, 4\)"):
-        head(states, PADDING)
-    with pytest.raises(ValueError, match=r"\(2, 3\): expected a boolean tensor \(2, 4\)"):
-        head(states, PADDING[:, :3].bool())
+    assert not torch.equal(head(states, PADDING), head(states, PADDING))
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -53,14 +53,6 @@ def test_lines_are_read_one_at_a_time(tmp_path):
         next(lines)
 
 
-def test_only_the_wanted_words_are_kept(vectors, tmp_path):
-    path = tmp_path / "vectors.txt"
-    wv.write_vectors(path, vectors)
-    assert wv.read_vectors(path, only={"3", "the", "nowhere"}).words == ["the", "3"]
-    with pytest.raises(ValueError, match="none of the 1 words"):
-        wv.read_vectors(path, only={"nowhere"})
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -102,23 +94,3 @@ def test_what_could_not_be_read_is_not_written(word, value, vectors, tmp_path):
     with pytest.raises(ValueError, match="cannot be written"):
         wv.write_vectors(path, wv.WordVectors(["the", word], np.array([[1, 2], [value, 3]])))
     assert path.read_bytes() == before and os.listdir(tmp_path) == ["vectors.txt"]
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(vectors, tmp_path, monkeypatch):
-    path = tmp_path / "vectors.txt"
-    path.write_text("as it was")
-
-    class Full:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *exception):
-            pass
-
-        def write(self, content):
-            raise OSError(28, "no space left on device")
-
-    monkeypatch.setattr("chapters_src.word_vectors.files._open", lambda partial, mode: Full())
-    with pytest.raises(OSError, match="no space left"):
-        wv.write_vectors(path, vectors)
-    assert path.read_text() == "as it was" and os.listdir(tmp_path) == ["vectors.txt"]

@@ -13,6 +13,11 @@ from paths import HTML, ROOT
 _SETTINGS = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 TITLE, AUTHOR = _SETTINGS["title"], _SETTINGS["author"]
 LICENSE = "Text and figures: CC BY 4.0. Code: Apache-2.0."
+# Pages for which paper is no place: lists of what the site has, the live model, and how to build the site.
+ON_SITE_ONLY = ("book/claims", "book/helper_package", "book/model_at_work", "book/how_to_build")
+APPENDIX = "genindex"  # a page of the site that nothing leads to: the frame in which the appendix is printed
+APPENDIX_TITLE = "Solutions and answers"
+MOVE_BACK_MATTER = (ROOT / "tools" / "paper" / "back_matter.js").read_text(encoding="utf-8")
 PATIENCE = 300_000  # milliseconds, for a long page on a slow computer
 READY = """async () => {
   await Promise.all([window.MathJax?.startup?.promise, document.fonts.ready]);
@@ -36,19 +41,24 @@ class Part:
 
 
 def parts() -> list[Part]:
-    """Return the parts of the book, without subpages (the listings)."""
+    """Return the parts of the book, without subpages and other listings."""
     listed = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     found = [Part("", (listed["root"],))]
     for part in listed["parts"]:
-        found.append(
-            Part(part["caption"], tuple(page["file"] for page in part["chapters"] if "file" in page))
-        )
+        files = (page["file"] for page in part["chapters"] if "file" in page)
+        found.append(Part(part["caption"], tuple(file for file in files if file not in ON_SITE_ONLY)))
     return found
 
 
 def address_of(page: str) -> str:
     """Return the file address of a page of the site."""
     return (HTML / f"{page}.html").resolve().as_uri()
+
+
+def has_back_matter(page: str) -> bool:
+    """Return whether a page of the site has solutions or answers."""
+    text = (HTML / f"{page}.html").read_text(encoding="utf-8")
+    return "<summary>Solution " in text or "quiz-answers" in text
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The book as an EPUB: each page of the site is simplified in the browser (`epub_page.js`) and packed.
 
 The EPUB shows what a page shows after its scripts ran, without scripts: formulas as MathML, attention views
-and the next-token view as pictures, folds as on paper. The package follows EPUB 3.3, https://www.w3.org/TR/epub-33/.
+as pictures, folds as on paper, solutions and answers at its end. The package follows EPUB 3.3,
+https://www.w3.org/TR/epub-33/.
 """
 
 import datetime
@@ -19,19 +20,17 @@ from playwright.sync_api import Browser, Page
 
 from address import address
 from paper import contents
-from paper.contents import AUTHOR, LICENSE, TITLE, Part
+from paper.contents import APPENDIX_TITLE, AUTHOR, LICENSE, MOVE_BACK_MATTER, TITLE, Part
 from paper.printing import cover
 from paths import HTML, ROOT
 
 WIDTH = 700  # CSS pixels of the text, when views are drawn
-VIEWS = '[id^="bertviz-"], .next-token-view .ntv-body'
+VIEWS = 'article [id^="bertviz-"]'
 MAKE_PLAIN = (ROOT / "tools" / "paper" / "epub_page.js").read_text(encoding="utf-8")
 # Pictures replace views. Each view gets a number and a description.
 NUMBER_VIEWS = """views => [...document.querySelectorAll(views)].map((view, number) => {
   view.dataset.still = number;
-  const rows = [...view.querySelectorAll(".ntv-row")].map((row) =>
-    [...row.querySelectorAll(".ntv-token, .ntv-number")].map((part) => part.textContent).join(" "));
-  return view.querySelector("svg")?.getAttribute("aria-label") ?? `Bars, a token each: ${rows.join(", ")}.`;
+  return view.querySelector("svg").getAttribute("aria-label");
 })"""
 COLORS = re.compile(r'(?m)^html\[data-theme="light"\] (\.highlight \.[^{]*\{[^}]*\})')
 CONTAINER = """<?xml version="1.0" encoding="UTF-8"?>
@@ -77,16 +76,22 @@ def make_epub(target: Path, book: list[Part], say: Callable = print) -> None:
         contents.NoBrowser: there is no browser to draw views with.
     """
     kept = {contents.address_of(name): _file_name(name) for part in book for name in part.pages}
+    kept |= {_back(address): _back(file) for address, file in kept.items()}
     pictures: dict[str, File] = {}
     made: list[tuple[str, list[Chapter]]] = []
+    back: list[Chapter] = []
     with contents.browser() as running:
         picture = File("images/cover.png", _cover(running), {"cover-image"})
         for part in book:
             chapters = []
             for name in part.pages:
                 say(f"writing {name}")
-                chapters.append(_chapter(running, name, kept, pictures))
+                chapter, *solutions = _chapters(running, name, kept, pictures)
+                chapters.append(chapter)
+                back += solutions
             made.append((part.caption, chapters))
+    if back:
+        made.append((APPENDIX_TITLE, back))
     image = f'<p class="cover"><img src="{picture.name}" alt="Cover: {TITLE}"/></p>'
     front = File("cover.xhtml", _page("Cover", image))
     every = [chapter for _, chapters in made for chapter in chapters]
@@ -95,11 +100,19 @@ def make_epub(target: Path, book: list[Part], say: Callable = print) -> None:
     _pack(target, documents, [style, picture, *pictures.values()])
 
 
-def _chapter(running: Browser, name: str, kept: dict[str, str], pictures: dict[str, File]) -> Chapter:
-    """Convert one page of the site to a file of the book, and add its pictures to `pictures`."""
+def _chapters(
+    running: Browser, name: str, kept: dict[str, str], pictures: dict[str, File]
+) -> Iterator[Chapter]:
+    """Convert one page of the site to a file of the book, and its solutions and answers to another.
+
+    Their pictures are added to `pictures`.
+    """
     own = contents.address_of(name)
     size = {"width": WIDTH, "height": 1000}
     with contents.opened(running, own, viewport=size, device_scale_factor=2) as page:
+        roots = {"article": own}
+        if page.evaluate(MOVE_BACK_MATTER, {"appendix": _back(own)}):
+            roots["#back-matter"] = _back(own)
         page.emulate_media(media="print")
         page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
         stills = list(_stills(page, Path(name).name))
@@ -107,8 +120,14 @@ def _chapter(running: Browser, name: str, kept: dict[str, str], pictures: dict[s
             {"selector": f'[data-still="{i}"]', "name": Path(file.name).name, "alt": alt}
             for i, (file, alt) in enumerate(stills)
         ]
-        plain = page.evaluate(MAKE_PLAIN, {"kept": kept, "own": own, "files": files})
-    pictures |= {file.name: file for file, _ in stills}
+        pictures |= {file.name: file for file, _ in stills}
+        for root, address in roots.items():
+            told = {"kept": kept, "own": address, "files": files, "root": root}
+            yield _chapter(kept[address], page.evaluate(MAKE_PLAIN, told), pictures)
+
+
+def _chapter(name: str, plain: dict, pictures: dict[str, File]) -> Chapter:
+    """Return a chapter from what `epub_page.js` gives, and add its pictures to `pictures`."""
     for image, source in plain["images"].items():
         path = Path(unquote(urlparse(source).path))
         pictures[f"images/{image}"] = File(f"images/{image}", path.read_bytes())
@@ -116,7 +135,7 @@ def _chapter(running: Browser, name: str, kept: dict[str, str], pictures: dict[s
     title = headings[0]["title"]
     properties = {kind for kind, there in (("mathml", plain["math"]), ("svg", plain["svg"])) if there}
     sections = [(h["id"], h["title"]) for h in headings if h["level"] == 2 and h["id"]]
-    return Chapter(File(_file_name(name), _page(title, plain["body"]), properties), title, sections)
+    return Chapter(File(name, _page(title, plain["body"]), properties), title, sections)
 
 
 def _stills(page: Page, name: str) -> Iterator[tuple[File, str]]:
@@ -136,6 +155,12 @@ def _cover(running: Browser) -> bytes:
 
 def _file_name(page: str) -> str:
     return page.replace("/", "-") + ".xhtml"
+
+
+def _back(name: str) -> str:
+    """Return what the solutions and answers of a page are called, as an address or a file."""
+    path, dot, suffix = name.rpartition(".")
+    return f"{path}-solutions{dot}{suffix}"
 
 
 def _page(title: str, body: str) -> bytes:

@@ -1,9 +1,10 @@
 // A page of the site as EPUB shows it: the article as well-formed XHTML, with formulas as MathML, folds open or as
 // titles, drawings as drawn, and without all that needs a script. The page was made ready as for printing before.
-({ kept, own, files }) => {
+({ kept, own, files, root }) => {
   const XHTML = "http://www.w3.org/1999/xhtml", MATHML = "http://www.w3.org/1998/Math/MathML";
   const LEFT_OUT = `script, style, link, template, noscript, button:not(.front-chip *), input, label.dt-search, .dt-search, .headerlink,
-    .copybtn, .only-dark, .diagram-tools, .toggle-button, .exercise-link, .view-hint, .view-keys, .front-field,
+    .copybtn, .only-dark, .diagram-tools, .toggle-button, .exercise-link, .view-hint, .view-keys, .front-field, .set-up,
+    .quiz-live, .machine-body, .model-view,
     [hidden]:not(.front-still)`;
   const KEPT = new Set(`a abbr aside b blockquote br caption code col colgroup dd del dfn div dl dt em figcaption figure
     h1 h2 h3 h4 h5 h6 hr i img kbd li mark ol p pre q s samp section small span strong sub sup table tbody td tfoot th
@@ -40,7 +41,7 @@
     if (name === "img") return image(node, parent);
     if (name === "a") return link(node, parent);
     if (!KEPT.has(name)) return copyAll(node.childNodes, parent);
-    const element = add(parent, name);
+    const element = add(parent, name.replace(/^h[2-6]$/, (h) => (root === "article" ? h : `h${h[1] - 1}`)));
     describe(node, element);
     if (name === "table" && node.rows[0]?.cells.length >= WIDE) element.classList.add("wide");
     copyAll(node.childNodes, element);
@@ -152,8 +153,7 @@
     copyAll(node.childNodes, element);
   }
 
-  const article = document.querySelector("article");
-  copyAll(article.childNodes, result.documentElement);
+  copyAll(document.querySelector(root).childNodes, result.documentElement);
   const body = [...result.documentElement.childNodes].map((node) => new XMLSerializer().serializeToString(node)).join("");
   const heading = (element) => ({
     level: Number(element.localName[1]),

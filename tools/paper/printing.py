@@ -1,19 +1,19 @@
 """The book as one PDF: the browser prints each page of the site, and the results are merged.
 
 A printed page is the site's own, with `book/_static/print.css` and `print.js`. This module adds a cover, a
-table of contents, continuous page numbers, bookmarks, links between chapters, and the tags that tell screen
-readers what is a heading, a table or a picture.
+table of contents, continuous page numbers, bookmarks, links between chapters, an appendix with the solutions
+and answers, and the tags that tell screen readers what is a heading, a table or a picture.
 """
 
 import html
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import (
     ArrayObject,
@@ -27,14 +27,39 @@ from pypdf.generic import (
 )
 
 from address import address
-from paper import contents
-from paper.contents import AUTHOR, LICENSE, TITLE, Part
+from paper import contents, fitting
+from paper.contents import APPENDIX, APPENDIX_TITLE, AUTHOR, LICENSE, MOVE_BACK_MATTER, TITLE, Part
 from paths import ROOT
 
 LEVELS = 3  # of headings among the bookmarks: chapters, sections, and what is below these
 LISTED = 2  # of headings in the table of contents
 ROW = "contents:"  # an address in the table of contents: the number of its row
+BACK = "S"  # what the page numbers of the appendix begin with
 PRINT_PAGE = (ROOT / "tools" / "paper" / "print_page.js").read_text(encoding="utf-8")
+FILL = """({ title, chapters }) => {
+  const parts = chapters.map((chapter) => chapter.html);
+  document.querySelector("article").innerHTML = `<h1>${title}</h1>${parts.join("")}`;
+  const style = document.createElement("style");
+  style.textContent = chapters.map((chapter) => chapter.letters).join("\\n");
+  document.head.append(style);
+}"""
+RESIZE = """([number, scale]) => {
+  const figure = document.querySelector(`[data-figure="${number}"]`);
+  figure.style.zoom = scale * (figure.matches(".diagram") ? 0.78 : 1);
+}"""
+POSTPONE = """([number, room]) => {
+  const cell = document.querySelector(`[data-figure="${number}"]`).closest("div.cell");
+  const mark = document.getElementById(`before-${number}`);
+  const text = "p:not(.exercise), ul, ol";
+  let moved = false;
+  for (let next; (next = cell.nextElementSibling)?.matches(text) && room > 0; moved = true) {
+    if (next.nextElementSibling?.matches(`:not(${text})`)) break; // it may announce what follows
+    cell.before(next);
+    next.append(mark);
+    room -= 6 + 13 * Math.ceil(next.textContent.length / 115);
+  }
+  return moved;
+}"""
 FRONT_STYLE = """
 @page { margin: 20mm 24mm; @bottom-center { content: counter(page, lower-roman); font: 8.5pt sans-serif; } }
 @page :first { @bottom-center { content: none; } }
@@ -44,11 +69,12 @@ body { font: 10.5pt/1.5 sans-serif; font-variant-ligatures: none; color: #111; m
 .cover h1 { font-size: 30pt; line-height: 1.15; margin: 0 0 4mm; }
 .cover p { margin: 0 0 2mm; color: #444; }
 @media screen { .cover { height: 100vh; padding: 0 10%; box-sizing: border-box; } }
-nav h2 { font-size: 20pt; margin: 0 0 8mm; }
+nav { columns: 2; column-gap: 10mm; font-size: 9.5pt; line-height: 1.35; }
+nav h2 { font-size: 20pt; margin: 0 0 5mm; column-span: all; }
 nav p { margin: 0; display: flex; break-inside: avoid; }
-nav p.part { font-weight: 700; margin: 6mm 0 1mm; break-after: avoid; }
-nav p.chapter { font-weight: 600; margin-top: 2mm; break-after: avoid; }
-nav p.section { padding-left: 8mm; font-size: 9.5pt; }
+nav p.part { font-weight: 700; margin: 4mm 0 1mm; break-after: avoid; }
+nav p.chapter { font-weight: 600; margin-top: 1.5mm; break-after: avoid; }
+nav p.section { padding-left: 4mm; font-size: 9pt; }
 nav a { color: inherit; text-decoration: none; display: flex; flex: 1; align-items: baseline; }
 nav a::before { content: ""; order: 1; flex: 1; border-bottom: 0.6pt dotted #888; margin: 0 2mm; }
 nav a .number { order: 2; }
@@ -63,6 +89,7 @@ class Row:
     title: str
     page: int  # of the book's body, from 0
     top: float  # in points from the lower edge
+    label: str  # the page's number, as printed
 
 
 @dataclass(frozen=True)
@@ -85,8 +112,14 @@ def make_pdf(target: Path, book: list[Part], say: Callable = print) -> None:
     Raises:
         contents.NoBrowser: there is no browser to print with.
     """
+    kept = [name for part in book for name in part.pages]
     with tempfile.TemporaryDirectory() as folder, contents.browser() as running:
-        printed, rows = _print_all(running, Path(folder), book, say)
+        back, titles = _print_appendix(running, Path(folder) / "back.pdf", kept, say)
+        printed, rows = _print_all(running, Path(folder), book, _sheets(back), say)
+        if back:
+            printed.append(Printed(APPENDIX, back, sum(len(part.pdf.pages) for part in printed)))
+            rows.append(Row(0, APPENDIX_TITLE, printed[-1].first, 0, f"{BACK}1"))
+            rows += _headings(printed[-1], titles, BACK)[1:]
         front = Path(folder) / "front.html"
         front.write_text(cover(_contents(rows)), encoding="utf-8")
         with contents.opened(running, front.as_uri()) as page:
@@ -94,8 +127,34 @@ def make_pdf(target: Path, book: list[Part], say: Callable = print) -> None:
         _put_together(PdfReader(front.with_suffix(".pdf")), printed, rows, target)
 
 
+def _print_appendix(
+    running: Browser, target: Path, kept: list[str], say: Callable
+) -> tuple[PdfReader | None, list[str]]:
+    """Collect solutions and answers from all pages, and print them; return their headings, too."""
+    found = []
+    for name in filter(contents.has_back_matter, kept):
+        say(f"collecting the solutions of {name}")
+        with contents.opened(running, contents.address_of(name)) as page:
+            found.append(page.evaluate(MOVE_BACK_MATTER, {"appendix": contents.address_of(APPENDIX)}))
+    if not found:
+        return None, []
+    say("printing the solutions")
+    with contents.opened(running, contents.address_of(APPENDIX)) as page:
+        page.evaluate(FILL, {"title": APPENDIX_TITLE, "chapters": found})
+        page.evaluate(contents.READY)
+        titles = _print(page, target, kept, number=1, prefix=BACK)
+    return PdfReader(target), titles
+
+
+def _sheets(back: PdfReader | None) -> dict[str, str]:
+    """Return the page number of every named place in the appendix."""
+    if back is None:
+        return {}
+    return {name: f"{BACK}{place.page + 1}" for name, place in fitting.places(back).items()}
+
+
 def _print_all(
-    running: Browser, folder: Path, book: list[Part], say: Callable
+    running: Browser, folder: Path, book: list[Part], sheets: Mapping[str, str], say: Callable
 ) -> tuple[list[Printed], list[Row]]:
     """Print every page of the book, with continuous page numbers."""
     printed: list[Printed] = []
@@ -104,11 +163,11 @@ def _print_all(
     number = 0
     for part in book:
         if part.caption:
-            rows.append(Row(0, part.caption, number, 0))
+            rows.append(Row(0, part.caption, number, 0, str(number + 1)))
         for name in part.pages:
             say(f"printing {name}")
             path = folder / f"{len(printed)}.pdf"
-            titles = print_page(running, name, path, kept=kept, number=number + 1)
+            titles = print_page(running, name, path, kept=kept, number=number + 1, sheets=sheets)
             printed.append(Printed(name, PdfReader(path), number))
             rows += _headings(printed[-1], titles)
             number += len(printed[-1].pdf.pages)
@@ -116,9 +175,14 @@ def _print_all(
 
 
 def print_page(
-    running: Browser, name: str, target: Path, kept: Iterable[str] = (), number: int = 1
+    running: Browser,
+    name: str,
+    target: Path,
+    kept: Iterable[str] = (),
+    number: int = 1,
+    sheets: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Print one page of the site.
+    """Print one page of the site, without the solutions and answers that stand in the appendix.
 
     Args:
         running: a browser.
@@ -126,19 +190,40 @@ def print_page(
         target: the file.
         kept: the pages that links may lead to; other links into the site become plain text.
         number: the number of its first sheet.
+        sheets: names of places in the appendix, such as "solution-3-1" -> their page numbers.
 
     Returns:
         Its headings, in order.
     """
     with contents.opened(running, contents.address_of(name)) as page:
-        known = [contents.address_of(other) for other in kept]
-        titles = page.evaluate(PRINT_PAGE, {"kept": known, "number": number})
+        if contents.has_back_matter(name):
+            page.evaluate(
+                MOVE_BACK_MATTER, {"appendix": contents.address_of(APPENDIX), "sheets": dict(sheets or {})}
+            )
+        return _print(page, target, kept, number)
+
+
+def _print(page: Page, target: Path, kept: Iterable[str], number: int, prefix: str = "") -> list[str]:
+    """Print what a browser shows; return its headings."""
+    known = [contents.address_of(other) for other in (*kept, APPENDIX)]
+    titles = page.evaluate(PRINT_PAGE, {"kept": known, "number": number, "prefix": prefix})
+
+    def made() -> PdfReader:
         page.pdf(path=target, format="A4", print_background=True, outline=True, tagged=True)
+        return PdfReader(target)
+
+    fitting.fit(
+        made,
+        resize=lambda number, scale: page.evaluate(RESIZE, [number, scale]),
+        postpone=lambda number, room: page.evaluate(POSTPONE, [number, room]),
+    )
     return titles
 
 
-def _headings(printed: Printed, titles: list[str]) -> list[Row]:
+def _headings(printed: Printed, titles: list[str], prefix: str = "") -> list[Row]:
     """Return the positions of the headings, from the browser's bookmarks.
+
+    Page numbers with a prefix begin anew.
 
     If a heading was moved to the next sheet, the browser's bookmark repeats its words, so the words come from
     the page.
@@ -150,8 +235,10 @@ def _headings(printed: Printed, titles: list[str]) -> list[Row]:
 
     rows = []
     for (level, item), title in zip(walk(printed.pdf.outline, 1), titles, strict=True):
-        page = printed.first + printed.pdf.get_destination_page_number(item)
-        rows.append(Row(level, title, page, float(item.top or 0)))
+        sheet = printed.pdf.get_destination_page_number(item)
+        page = printed.first + sheet
+        label = f"{prefix}{(sheet if prefix else page) + 1}"
+        rows.append(Row(level, title, page, float(item.top or 0), label))
     return [row for row in rows if row.level <= LEVELS]
 
 
@@ -176,7 +263,7 @@ def _contents(rows: list[Row]) -> str:
         if row.level == 0:
             lines.append(f'<p class="part">{title}</p>')
         elif row.level <= LISTED:
-            number = f'<span class="number">{row.page + 1}</span>'
+            number = f'<span class="number">{row.label}</span>'
             lines.append(f'<p class="{kinds[row.level]}"><a href="{ROW}{place}">{title}{number}</a></p>')
     return f"<nav><h2>Contents</h2>{''.join(lines)}</nav>"
 
@@ -202,7 +289,10 @@ def _put_together(front: PdfReader, printed: list[Printed], rows: list[Row], tar
     _lead_links(writer, places)
     _add_bookmarks(writer, rows, start)
     writer.set_page_label(0, start - 1, style="/r")
-    writer.set_page_label(start, len(writer.pages) - 1, style="/D", start=1)
+    end = start + sum(len(part.pdf.pages) for part in printed if part.name != APPENDIX)
+    writer.set_page_label(start, end - 1, style="/D", start=1)
+    if end < len(writer.pages):
+        writer.set_page_label(end, len(writer.pages) - 1, style="/D", prefix=BACK, start=1)
     writer.add_metadata({"/Title": TITLE, "/Author": AUTHOR, "/Subject": LICENSE})
     catalog = writer.root_object
     catalog[NameObject("/Lang")] = TextStringObject("en-US")

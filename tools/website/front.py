@@ -17,7 +17,7 @@ import nbformat
 
 from execute import record
 from paths import EXECUTED, PACKAGE, ROOT, notebooks
-from website import claims, sections
+from website import claim_lines, claims, sections
 from website.road import Chapter, chapters, raw, road
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ SENTENCES = (
     "Peter thanked David because he was grateful",
     "Peter thanked David because he was kind",
 )
+MEANT = ("emma", "david", "julia", "paul", "peter", "david")  # who the pronoun is, to a reader
 PRONOUNS = {"he", "she"}
 SHOWN = {"claim": ("07", "18087c5a"), "parity": ("03", "d2f7b5e2")}  # chapter, and the id of a cell
 
@@ -52,7 +53,7 @@ def write(generated: Path, static: Path) -> None:
     if "../generated/front_" not in (ROOT / "book" / "index.md").read_text(encoding="utf-8"):
         return
     book = chapters()
-    looks = attention(SENTENCES)
+    looks = [look | {"meant": who} for look, who in zip(attention(SENTENCES), MEANT, strict=True)]
     tokenizer = language_model_tokenizer()
     first = tokenizer.vocabulary["".join(tokenizer.merges[0])]  # ids of merges are in order, after the bytes
     data = {"merges": "\n".join(map(" ".join, tokenizer.merges)), "first": first, "looks": looks}
@@ -61,6 +62,7 @@ def write(generated: Path, static: Path) -> None:
         encoding="utf-8",
     )
     parts = {
+        "proof": proof(),
         "buttons": buttons(book),
         "picture": picture(looks[0], tokenizer),
         "road": road(book),
@@ -115,6 +117,17 @@ def attention(texts: Sequence[str]) -> list[dict]:
 # --- The first screen.
 
 
+def proof() -> str:
+    """One line on what stands behind the book, counted in this build."""
+    tested = claims.all_claims()
+    compared = sum(map(_asserts, notebooks()))
+    return raw(
+        f'<p class="front-proof"><a href="claims.html"><b>{sum(map(len, tested.values())):,}</b> tested '
+        f"claims</a> and <b>{compared:,}</b> checks of correctness in <b>{len(tested)}</b> notebooks"
+        '<span class="front-wide">, all executed for this page</span>. A false one stops the build.</p>'
+    )
+
+
 def buttons(book: Sequence[Chapter]) -> str:
     """Two ways to begin: the first chapter, and the one for readers who know tokenizers."""
     first, later = book[0], next(chapter for chapter in book if chapter.number == "07")
@@ -127,6 +140,7 @@ def buttons(book: Sequence[Chapter]) -> str:
         '<link rel="stylesheet" href="../_static/front.css">'
         f'<p class="front-buttons">{" ".join(links)}</p>'
         '<script src="../_static/front_data.js" defer></script>'
+        '<script src="../_static/language_model/tokenizer.js" defer></script>'
         '<script src="../_static/front.js" defer></script>'
     )
 
@@ -159,6 +173,7 @@ def picture(look: dict, tokenizer: "BytePairTokenizer") -> str:
 <p class="front-field" hidden><label for="front-sentence"><b>Choose a sentence</b>: who is meant?</label>
 <select id="front-sentence">{options}</select></p>
 <ol class="front-chips" id="front-attention" role="list" aria-label="Attention weights">{heads}</ol>
+<p class="front-ask" id="front-ask" role="group" aria-labelledby="front-question" hidden></p>
 <p class="front-said" id="front-look" role="status">{_said(look)}</p>
 </div>
 <figcaption>The tokenizer is the language model’s, {len(tokenizer.merges):,} merges; <a
@@ -219,8 +234,11 @@ def _cell(kind: str) -> str:
     notebook = nbformat.read(done if done.exists() else path, 4)
     for cell, section in zip(notebook.cells, sections.sections(notebook), strict=True):
         if cell.get("id") == wanted:
-            printed = "".join(o.text for o in cell.outputs if o.output_type == "stream").strip()
-            output = f"\n\n```text\n{printed}\n```" if printed else ""
+            printed = "".join(o.text for o in cell.outputs if o.output_type == "stream").strip().split("\n")
+            lines = "\n".join(line for line in printed if not claim_lines.CLAIM.fullmatch(line))
+            tested = [escape(line, quote=False) for line in printed if claim_lines.CLAIM.fullmatch(line)]
+            output = f"\n\n```text\n{lines}\n```" if lines else ""
+            output += f"\n\n{raw(claim_lines.paragraphs(tested))}" if tested else ""
             where = f"[{section.title}](../notebooks/{path.name}#{section.anchor})"
             return f"From chapter {number}, {where}:\n\n```python\n{cell.source}\n```{output}"
     raise FrontFailed(

@@ -10,7 +10,7 @@ import re
 import shutil
 from pathlib import Path
 
-from website import formulas, tables
+from website import claim_lines, formulas, tables, views
 
 # What no page needs: icon script and fonts, Sphinx's own search (ours: search_index.py), MathJax, languages.
 UNUSED = (
@@ -34,7 +34,11 @@ NEEDED = {
     "clipboard.min.js": r'<div class="(?:[^"]* )?highlight[" ]',
     "pygments.css": r'<div class="(?:[^"]* )?highlight[" ]',
     "mystnb.": r'<div class="(?:[^"]* )?cell[" ]',
+    "quiz.js": r'<section id="five-questions"',
+    "quiz.css": r'<section id="five-questions"',
     "lazy_views.js": r"<script type=\"text/view\">",
+    "language_model/start.js": r'<div class="(?:[^"]* )?language-model[" ]',
+    "language_model/view.css": r'<div class="(?:[^"]* )?language-model[" ]',
 }
 ASSET = re.compile(r'[ \t]*<(?:script|link)\b[^>]*?(?:src|href)="(?:\.\./)*([^"?]*)[^>]*>(?:</script>)?\n?')
 INLINE_MATHJAX = re.compile(r"[ \t]*<script>window\.MathJax = .*?</script>\n?")
@@ -58,7 +62,8 @@ def make_lean(site: Path) -> None:
     pages = {path: path.read_text(encoding="utf-8") for path in paths}
     pages = formulas.typeset_pages(site, pages)
     for path, text in pages.items():
-        path.write_text(tables.align_words(lean(text, path.parent)), encoding="utf-8")
+        page = claim_lines.as_sentences(tables.align_words(lean(text, path.parent)))
+        path.write_text(page, encoding="utf-8")
     styles = site / "_static" / "styles" / "pydata-sphinx-theme.css"
     styles.write_text(without_icons(styles.read_text(encoding="utf-8")), encoding="utf-8")
     for path in [*(site / name for name in UNUSED), *(site / "_static").rglob("*.map")]:
@@ -72,7 +77,8 @@ def lean(page: str, folder: Path) -> str:
         page: the HTML of a page.
         folder: the folder of the page, to find its pictures.
     """
-    page = OUTPUT_SCRIPT.sub(_waiting, page)
+    scripts = [script for script in OUTPUT_SCRIPT.findall(page) if "bertviz" in script]
+    page = views.make_room(OUTPUT_SCRIPT.sub(_waiting, page), scripts)
     article = ARTICLE.search(page)
     if article:
         pictures = IMAGE.sub(lambda match: _lazy(match, folder), article[0])
@@ -90,7 +96,7 @@ def _waiting(script: re.Match) -> str:
     """Turn the script of an attention view into data, for `lazy_views.js` to run later."""
     if "bertviz" not in script[1]:
         return script[0]
-    return f'<script type="text/view">{DATA_AGAIN.sub(";", script[1])}</script>'
+    return f'<script type="text/view">{views.larger(DATA_AGAIN.sub(";", script[1]))}</script>'
 
 
 def _lazy(match: re.Match, folder: Path) -> str:

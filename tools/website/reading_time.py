@@ -12,17 +12,18 @@ from nbformat import NotebookNode
 WORDS_A_MINUTE = 200
 SECONDS_A_LINE = 15  # of code
 FOLDING_TAGS = {"hide-cell", "hide-input", "remove-cell", "remove-input"}
-_FOLDED = re.compile(r"<details.*?</details>", re.DOTALL)
+_FOLDED = re.compile(r'<details.*?</details>|<div class="machine".*?</div>', re.DOTALL)
 _FORMULA_OR_TARGET = re.compile(r"\$[^$]*\$|\]\([^)]*\)")  # each counts as a word
 _PARTS = re.compile(r"(?m)^(?=#+ )")
-_NOT_CORE = re.compile(r"#+ .*(?:Exercises|Further reading)")
+_NOT_CORE = re.compile(r"#+ .*(?:Five questions|Exercises|Further reading)")
 _ESTIMATE = re.compile(r"(?m)^\*\*\d+\.\d+ \((?:[\w-]+, )?(\d+) min\)\*\*")
 
 
 def minutes(notebook: NotebookNode) -> float:
     """Return the minutes that it takes to read what is open in a notebook.
 
-    Folded cells, `<details>`, and the sections Exercises and Further reading do not count.
+    Folded cells, `<details>`, the places of machines, and the sections Five questions, Exercises and Further
+    reading do not count.
 
     Args:
         notebook: executed or not; outputs do not count.

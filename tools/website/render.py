@@ -21,7 +21,18 @@ import address
 import inputs
 from execute import record
 from paths import BUILD, EXECUTED, HTML, PACKAGE, ROOT, SITE_SOURCE, notebooks
-from website import back_links, claims, front, lean, search_index, source_pages, vendor
+from website import (
+    back_links,
+    claims,
+    downloads,
+    front,
+    guesses,
+    language_model,
+    lean,
+    search_index,
+    source_pages,
+    vendor,
+)
 from website.reading_time import exercise_minutes, minutes, total
 
 EXTENSION = ROOT / "tools" / "website" / "sphinx_extension"
@@ -99,9 +110,12 @@ def lay_out(target: Path) -> None:
     write_tables(target / "generated")
     (target / "generated" / "claims.md").write_text(claims.index(), encoding="utf-8")
     front.write(target / "generated", target / "book" / "_static")
+    downloads.write(target / "book" / "_static")
     modules = source_pages.write_source_pages(PACKAGE, target / "source")
+    modules += source_pages.write_scripts_page(language_model.SCRIPTS, target / "source")
     (target / "generated" / "modules.md").write_text(modules, encoding="utf-8")
     vendor.copy_into(target / "copied" / "_static" / "vendor")
+    language_model.write(target / "copied" / "_static" / "language_model")
 
 
 def as_on_site(text: str) -> str:
@@ -119,11 +133,13 @@ def as_on_site(text: str) -> str:
 def configuration() -> str:
     """Return `_config.yml` for the site.
 
-    With an address, it has the site's URL; without one, it has no buttons for Colab and the repository.
+    With an address, it has the site's URL and the place of reports; without one, it has no buttons for Colab
+    and the repository.
     """
     settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     if address.has_address():
         settings["html"]["baseurl"] = address.site_address()
+        settings["sphinx"]["config"]["feedback_address"] = f"{address.address()[0]}/issues/new"
     else:
         del settings["repository"], settings["launch_buttons"]
         settings["html"]["use_repository_button"] = False
@@ -152,7 +168,7 @@ def _taken(known: dict | None) -> str:
 
 
 def _copy_executed(notebook: Path, target: Path) -> None:
-    """An executed notebook as the site shows it: links to modules and its times filled in.
+    """An executed notebook as the site shows it: links to modules, its times and its guesses filled in.
 
     One that was never executed, because `book --only` left it alone, is shown without outputs.
     """
@@ -168,6 +184,7 @@ def _copy_executed(notebook: Path, target: Path) -> None:
             text = as_on_site(cell.source).replace(RUNNING_TIME, to_read)
             cell.source = text.replace(TIME_MARK, f"{time}, {TIME_MARK}")
     back_links.with_references(executed, back_links.of_the_book())
+    guesses.with_guesses(executed, notebook.stem)
     nbformat.write(executed, target)
 
 

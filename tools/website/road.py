@@ -17,9 +17,9 @@ from paths import ROOT
 from website.reading_time import exercise_minutes, minutes, total
 
 WAYS = {  # name of a way through the book: for whom, and its chapters, of which those that exist are taken
-    "use": ("You want models to do a task, and to know when to trust them.", "01 03 04 05 13 14 15"),
+    "use": ("You want models to do a task, and to know when to trust them.", "01 03 04 05 13 14 15 16"),
     "understand": ("You want to know what happens inside, and why.", "01 02 03 06 07 08 11"),
-    "build": ("You want to write, train and run transformers of your own.", "03 07 08 09 12 13 15"),
+    "build": ("You want to write, train and run transformers of your own.", "03 07 08 09 12 13 15 16"),
 }
 DRAWING = ROOT / "book" / "road.svg"  # a test compares it with the book and with WAYS
 
@@ -70,7 +70,7 @@ def road(book: Sequence[Chapter]) -> str:
 
 
 def ways(book: Sequence[Chapter]) -> str:
-    """The three ways as a list: for whom each is, its chapters, and the time that it takes."""
+    """The three ways as a list: for whom each is, and how long it takes; the drawing has the chapters."""
     lines = []
     for name, (purpose, listed) in WAYS.items():
         along = [chapter for chapter in book if chapter.number in listed.split()]
@@ -79,11 +79,10 @@ def ways(book: Sequence[Chapter]) -> str:
 
 
 def _along(book: Sequence[Chapter]) -> str:
-    links = ", ".join(f"[{c.number}]({c.page.replace('.html', '.ipynb')})" for c in book)
     known = [chapter.running for chapter in book if chapter.running is not None]
     running = f"{total(known)} of running" if len(known) == len(book) else "not all of it executed yet"
     reading, exercises = total(c.reading for c in book), total(c.exercises for c in book)
-    return f"{links}: {reading} of reading, {exercises} of exercises, {running}."
+    return f"{len(book)} chapters: {reading} of reading, {exercises} of exercises, {running}."
 
 
 def raw(html: str) -> str:

@@ -15,12 +15,21 @@ from pathlib import Path
 SYNONYMS = Path(__file__).with_name("synonyms.txt")
 INDEX = "_static/search_index.js"
 POINTER = re.compile(r" ?→ Chapter \d\d: [^→]*$")  # at the end of a glossary entry, not part of it
+NO_ANSWERS = {"five-questions"}  # sections: what a wrong option says is not what the book says
 NOT_SEARCHED = {"search.html", "genindex.html", "index.html", "404.html"}
 # Pages that come last: listings, lists, and tables from the build.
 REFERENCE = re.compile(r"(source/|benchmarks/|book/(references|colophon|claims|helper_package)\.html)")
 VOID = {"br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
 SKIPPED_TAGS = {"script", "style", "svg", "button", "select", "summary", "noscript", "mjx-math"}
-SKIPPED_CLASSES = {"headerlink", "linenos", "cell_output", "onlyprint", "prev-next-footer"}
+SKIPPED_CLASSES = {
+    "claim-mark",
+    "feedback",
+    "headerlink",
+    "linenos",
+    "cell_output",
+    "onlyprint",
+    "prev-next-footer",
+}
 INLINE = {"a", "abbr", "b", "code", "em", "i", "span", "strong", "sub", "sup", "mark"}
 IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,}")
 WORD_IN_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -71,14 +80,15 @@ class PageReader(HTMLParser):
             self.sections.append(section)
         elif tag in SKIPPED_TAGS or classes & SKIPPED_CLASSES:
             into = "shown" if "cell_output" in classes else "nothing"
-        elif tag == "figcaption" and into == "shown":
+        elif into == "shown" and (tag == "figcaption" or "claim" in classes):
             into = "text"
         elif re.fullmatch(r"h\d", tag) and section and not section.title:
             into = "title"
         elif "highlight" in classes and tag == "div" and into == "text":
             into = "code"
-        elif into == "code" and "sd" in classes:  # a docstring
+        elif into == "code" and "sd" in classes:  # a line of a docstring; what ends it stands outside
             into = "text"
+            self._add(into, section, " ")
         if tag not in INLINE:
             self._add(outer.into, section, " ")
         self._open.append(_Open(tag, into, section))
@@ -89,18 +99,15 @@ class PageReader(HTMLParser):
             return
         while (closed := self._open.pop()).tag != tag:
             pass
+        if closed.tag == "p" and self._open and (closed.into, self._open[-1].into) == ("text", "shown"):
+            self._add(closed.into, closed.section, ".")  # a claim has no full stop
         if tag not in INLINE:
             self._add(closed.into, closed.section, " ")
 
     def handle_data(self, data):
         """Record text."""
-        if not self._open:
-            return
-        into, section = self._open[-1].into, self._open[-1].section
-        if into == "shown":  # of what cells print, only claims are sentences
-            into, claims = "text", [line[2:] for line in data.splitlines() if line.startswith("✓ ")]
-            data = "".join(f" {claim}. " for claim in claims)
-        self._add(into, section, data)
+        if self._open:
+            self._add(self._open[-1].into, self._open[-1].section, data)
 
     @staticmethod
     def _add(into: str, section: Section | None, data: str) -> None:
@@ -116,7 +123,7 @@ def sections_of(page: str) -> list[Section]:
         section.title = " ".join(section.title.split())
         section.text = POINTER.sub("", " ".join(section.text.replace('"""', " ").split()))
         section.code = " ".join(names_in(section.code))
-    return [section for section in reader.sections if section.title]
+    return [section for section in reader.sections if section.title and section.anchor not in NO_ANSWERS]
 
 
 def names_in(code: str) -> Iterable[str]:
@@ -129,7 +136,13 @@ def names_in(code: str) -> Iterable[str]:
 def synonyms(text: str) -> list[list[str]]:
     """Parse groups of names, in the format of `synonyms.txt`."""
     lines = (line for line in text.splitlines() if line.strip() and line[0] != "#")
-    return [[name.strip() for name in line.split("=")] for line in lines]
+    return [[name.strip() for name in line.split("=")] for line in lines if "->" not in line]
+
+
+def german(text: str) -> list[list[str]]:
+    """Parse German words and the English terms that stand for them, in the format of `synonyms.txt`."""
+    pairs = (line.split("->") for line in text.splitlines() if "->" in line and line[0] != "#")
+    return [[word.strip(), term.strip()] for words, term in pairs for word in words.split("=")]
 
 
 def write_index(site: Path) -> None:
@@ -144,6 +157,7 @@ def write_index(site: Path) -> None:
             number = len(pages)
             pages.append([address, found[0].title, int(bool(REFERENCE.match(address)))])
             sections += [[number, s.anchor, s.title, s.text, s.code] for s in found]
-    groups = synonyms(SYNONYMS.read_text(encoding="utf-8"))
-    index = json.dumps({"pages": pages, "sections": sections, "synonyms": groups}, ensure_ascii=False)
+    names = SYNONYMS.read_text(encoding="utf-8")
+    known = {"synonyms": synonyms(names), "german": german(names)}
+    index = json.dumps({"pages": pages, "sections": sections, **known}, ensure_ascii=False)
     (site / INDEX).write_text(f"window.bookIndex = {index};\n", encoding="utf-8")

@@ -2,20 +2,35 @@
 
 The listing of a module is split where a public function or class begins, and each piece has a heading. So
 everything public has an anchor, an entry in the page's contents, and a search result. The pieces concatenate
-to the module.
+to the module. One more page has the scripts that run the language model in a page.
 """
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+# The scripts of the language model, in the order in which they are read; and the title of a part of one.
+SCRIPTS = {
+    "model.js": "javascript",
+    "decoding.js": "javascript",
+    "tokenizer.js": "javascript",
+    "checkpoint.js": "javascript",
+    "kernels.js": "javascript",
+    "kernels.ts": "typescript",
+}
+SCRIPTS_PAGE = "language_model_scripts"
+SCRIPTS_TITLE = "The language model in the page"
+PART = re.compile(r"^ *// --- (.+?)\.?$")
 # Links to a module: on GitHub they open the file, on the site its place on a source page.
 MODULE_LINK = re.compile(r"\]\(\.\./chapters_src/([\w/]+?)\.py\)")
+SCRIPT_LINK = re.compile(r"\]\(_static/language_model/\w+\.js\)")
 
 
 def link_to_pages(text: str) -> str:
-    """Point the links to modules in a text at their source pages."""
+    """Point the links to modules and scripts in a text at their source pages."""
+    text = SCRIPT_LINK.sub(f"](../source/{SCRIPTS_PAGE}.md)", text)
     return MODULE_LINK.sub(lambda match: f"]({_address(tuple(match[1].split('/')))})", text)
 
 
@@ -43,6 +58,35 @@ def write_source_pages(package: Path, folder: Path) -> str:
     for room, sections in pages.items():
         (folder / f"{room}.md").write_text("\n".join(sections), encoding="utf-8")
     return "".join(entries)
+
+
+def write_scripts_page(scripts: Path, folder: Path) -> str:
+    """Write the page with the scripts that run the language model in a page.
+
+    Args:
+        scripts: the folder of the scripts.
+        folder: where the page goes.
+
+    Returns:
+        An entry for the list of modules.
+    """
+    blocks = [
+        f"# {SCRIPTS_TITLE}",
+        "These scripts run the language model of chapter 12 in a page, in plain JavaScript. Begin with "
+        "`model.js`: its functions have the names of chapters 07, 08 and 12. Those of `decoding.js` are of "
+        "chapter 13, and `tokenizer.js` does what chapter 03 builds.",
+    ]
+    for name, language in SCRIPTS.items():
+        first, *lines = (scripts / name).read_text(encoding="utf-8").splitlines()
+        blocks += [f"## `{name}`", first.removeprefix("// ")]
+        starts = [0, *(n for n, line in enumerate(lines) if PART.match(line)), len(lines)]
+        for start, end in itertools.pairwise(starts):
+            piece = "\n".join(lines[start:end]).strip("\n")
+            if part := PART.match(lines[start]):
+                blocks.append(f"### {part[1]}")
+            blocks.append(_listing(piece, language, start + 2))
+    (folder / f"{SCRIPTS_PAGE}.md").write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    return f"\n[{SCRIPTS_TITLE}](../source/{SCRIPTS_PAGE}.md): the scripts that run it, in JavaScript.\n"
 
 
 def pieces(text: str) -> Iterator[tuple[str | None, int, str]]:
@@ -81,9 +125,14 @@ def _section(parts: tuple[str, ...], purpose: str, text: str) -> str:
             # `model` and `Model` need two anchors.
             what = "class " * bool(re.search(rf"(?m)^class {name}\b", piece))
             blocks.append(f"{'###' if dotted else '##'} `{what}{dotted or parts[0]}.{name}`")
-        fence = "`" * (max([2, *map(len, re.findall(r"`+", piece))]) + 1)
-        blocks.append(f"{fence}{{code-block}} python\n:lineno-start: {line}\n\n{piece}\n{fence}")
+        blocks.append(_listing(piece, "python", line))
     return "\n\n".join(blocks) + "\n"
+
+
+def _listing(piece: str, language: str, line: int) -> str:
+    """Return a piece of code as a block whose first line has this number."""
+    fence = "`" * (max([2, *map(len, re.findall(r"`+", piece))]) + 1)
+    return f"{fence}{{code-block}} {language}\n:lineno-start: {line}\n\n{piece}\n{fence}"
 
 
 def _place(parts: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Align the columns of data frames: words to the left, numbers to the right."""
+"""Align the columns of data frames, words left, numbers right; mark words that are too long for a line."""
 
 import re
 from itertools import zip_longest
@@ -7,12 +7,13 @@ TABLE = re.compile(r'<table\b[^>]*class="[^"]*\bdataframe\b.*?</table>', re.DOTA
 ROW = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
 CELL = re.compile(r"<(td|th)\b([^>]*)>(.*?)</\1>", re.DOTALL)
 TAG = re.compile(r"<[^>]*>")
+ENDLESS = re.compile(r"\S{30}")  # may break anywhere, or one cell makes the table wider than the page
 WORD = re.compile(r"[^\W\d_]{3,}")  # "12 %", "3 kB" and "1e-05" have none.
 NO_WORDS = {"nan", "NaN", "inf", "-inf", "None", "NaT"}
 
 
 def align_words(page: str) -> str:
-    """Add the class "words" to the cells and the title of each column of words.
+    """Add the class "words" to the cells and the title of each column of words, "endless" to endless words.
 
     Args:
         page: HTML. The last cells of a row are data; the cells before them are the index.
@@ -36,7 +37,8 @@ def _aligned(table: re.Match) -> str:
             name, attributes, content = match.groups()
             if next(numbers) not in of_words:
                 return match[0]
-            return f'<{name} class="words"{attributes}>{content}</{name}>'
+            marks = "words endless" if ENDLESS.search(TAG.sub("", content)) else "words"
+            return f'<{name} class="{marks}"{attributes}>{content}</{name}>'
 
         return CELL.sub(cell, row[0])
 

@@ -80,6 +80,11 @@ class Clause:
     inner: "tuple[tuple[str, str], Clause] | None" = None  # Conjunction and clause: that he sleeps.
     infinitive: "Clause | None" = None  # To open the door; its subject is that of this clause.
 
+    @property
+    def base(self) -> str:
+        """The English verb as a dictionary has it, or nothing."""
+        return self.verb.base if self.verb else ""
+
 
 class Arguments(TypedDict, total=False):
     """The arguments of a verb, by field of `Clause`."""

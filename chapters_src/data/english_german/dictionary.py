@@ -3,8 +3,9 @@
 import functools
 import re
 
-from chapters_src.data.english_german.drawing import AND, BUT, POSITIONS, SUBORDINATE
-from chapters_src.data.english_german.lexicon import add_s, adjectives, adverbs, nouns, verbs
+from chapters_src.data.english_german.drawing import POSITIONS
+from chapters_src.data.english_german.lexicon import add_s, lexicon
+from chapters_src.data.english_german.sentences import AND, BUT, SUBORDINATE
 
 _FUNCTION_WORDS = {
     "the": "der", "a": "ein", "an": "ein", "this": "dieser", "these": "diese", "i": "ich", "me": "mich",
@@ -32,15 +33,16 @@ def dictionary() -> dict[str, str]:
     """
     found = dict(_FUNCTION_WORDS)
     pairs = [*POSITIONS["surface"], *SUBORDINATE, AND, BUT]
-    pairs += [(noun.english, noun.german) for noun in nouns()]
-    pairs += [(noun.english_plural, noun.german_plural) for noun in nouns()]
-    pairs += [(word.english, word.german) for word in (*adjectives(), *adverbs())]
-    for verb in verbs():
+    words = lexicon()
+    pairs += [(noun.english, noun.german) for noun in words.nouns]
+    pairs += [(noun.english_plural, noun.german_plural) for noun in words.nouns]
+    pairs += [(word.english, word.german) for word in (*words.adjectives, *words.adverbs)]
+    for verb in words.verbs:
         base, past, participle = verb.english
         pairs += [(base, verb.prefix + verb.infinitive), (add_s(base), f"{verb.present[2]} {verb.prefix}")]
         pairs += [(past, verb.participle), (participle, verb.participle)]
-    for words, translation in pairs:
-        found.setdefault(words.lower(), translation.strip())
+    for expression, translation in pairs:
+        found.setdefault(expression.lower(), translation.strip())
     return found
 
 

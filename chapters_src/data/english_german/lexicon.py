@@ -77,6 +77,11 @@ class Verb(NamedTuple):
     where: tuple[str, ...]  # Classes of places where it is done.
     how: tuple[str, ...]  # Adverbs of manner, "with" and "for".
 
+    @property
+    def base(self) -> str:
+        """The English verb as a dictionary has it."""
+        return self.english[0]
+
 
 class Adverb(NamedTuple):
     """A row of adverbs.csv."""
@@ -144,30 +149,11 @@ def lexicon(more: Mapping[str, Iterable[str]] | None = None) -> Lexicon:
 
 @functools.cache
 def _lexicon() -> Lexicon:
-    return _made({table: list(_rows(table)) for table in TABLES})
+    return _made({table: list(table_rows(table)) for table in TABLES})
 
 
-def nouns() -> tuple[Noun, ...]:
-    """Return the nouns of the tables."""
-    return _lexicon().nouns
-
-
-def adjectives() -> tuple[Adjective, ...]:
-    """Return the adjectives of the tables."""
-    return _lexicon().adjectives
-
-
-def verbs() -> tuple[Verb, ...]:
-    """Return the verbs of the tables."""
-    return _lexicon().verbs
-
-
-def adverbs() -> tuple[Adverb, ...]:
-    """Return the adverbs of the tables."""
-    return _lexicon().adverbs
-
-
-def _rows(table: str) -> Iterator[dict[str, str]]:
+def table_rows(table: str) -> Iterator[dict[str, str]]:
+    """Read a file of this folder, such as "nouns", row by row."""
     with (FOLDER / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file, delimiter=";")
 
@@ -273,7 +259,7 @@ def _add_ed(word: str) -> str:
 
 
 def _with_rows(more: Mapping[str, Iterable[str]]) -> Lexicon:
-    rows = {table: list(_rows(table)) for table in TABLES}
+    rows = {table: list(table_rows(table)) for table in TABLES}
     added: list[tuple[str, str, dict[str, str]]] = []
     for table, lines in more.items():
         if table not in TABLES:
@@ -283,27 +269,21 @@ def _with_rows(more: Mapping[str, Iterable[str]]) -> Lexicon:
         for line in lines:
             added.append((table, line, _row(table, line)))
             rows[table].append(added[-1][2])
-    known = set(_MARKS).union(*({*noun.classes} for noun in nouns()))
-    of_nouns, asked = (
-        set(known),
-        set(known),
-    )  # An added noun may be what an added verb asks for, and the reverse.
+    known = set(_MARKS).union(*({*noun.classes} for noun in _lexicon().nouns))
+    # An added noun may be what an added verb asks for, and the reverse.
+    of_nouns, asked = {*known}, {*known}
     for table, _, row in added:
         if table == "nouns":
             of_nouns |= {row["english"], *row["classes"].split()}
         else:
-            asked.update(
-                *(row.get(column, "").split() for column in ("subjects", "objects", "where", "classes"))
-            )
+            columns = ("subjects", "objects", "where", "classes")
+            asked.update(*(row.get(column, "").split() for column in columns))
     for table, line, row in added:
-        if problem := _problem(table, row, asked if table == "nouns" else of_nouns) or _second_translation(
-            table, row, rows[table]
-        ):
+        problem = _problem(table, row, asked if table == "nouns" else of_nouns)
+        if problem := problem or _second_translation(table, row, rows[table]):
             raise ValueError(f"{table}, row {line!r}: {problem}")
-    added_verbs = tuple(
-        row["english"].split()[0].replace("_", " ") for table, _, row in added if table == "verbs"
-    )
-    return replace(_made(rows), added=added_verbs)
+    bases = [row["english"].split()[0].replace("_", " ") for table, _, row in added if table == "verbs"]
+    return replace(_made(rows), added=tuple(bases))
 
 
 def _row(table: str, line: str) -> dict[str, str]:
@@ -351,11 +331,9 @@ def _problem_of_noun(row: dict[str, str], classes: set[str]) -> str | None:
             return f"the German {name} {form!r} has no capital letter"
     if not re.fullmatch(r"(\w+=\w+)?", row["at"]) or bool(row["at"]) != ("place" in row["classes"].split()):
         return "a noun of the class place, and no other, has 'at' such as in=in, and 'to' such as zu"
-    return _unknown(row["classes"], classes) or (
-        None
-        if set(row["classes"].split()) - _MARKS
-        else "it has no class that verbs take, such as thing or food"
-    )
+    if set(row["classes"].split()) <= _MARKS:
+        return "it has no class that verbs take, such as thing or food"
+    return _unknown(row["classes"], classes)
 
 
 def _problem_of_verb(row: dict[str, str], classes: set[str]) -> str | None:
@@ -378,28 +356,27 @@ def _problem_of_verb(row: dict[str, str], classes: set[str]) -> str | None:
         return f"the frame {frame!r} needs objects: classes of nouns, such as thing"
     if frame in ("put", "loc") and not set(kind[1:]) & {"surface", "wall", "seat"}:
         return f"the frame {frame!r} needs surface, wall or seat"
-    if wrong := set(row["how"].split()) - {"with", "for"} - {word.english for word in adverbs()}:
+    if wrong := set(row["how"].split()) - {"with", "for"} - {word.english for word in _lexicon().adverbs}:
         return f"{min(wrong)!r} is no adverb of manner of the tables"
     return _unknown(f"{row['subjects']} {row['objects']} {row['where']}", classes)
 
 
 def _unknown(words: str, classes: set[str]) -> str | None:
     wrong = sorted(set(words.split()) - classes)
-    known = ", ".join(sorted(classes - _MARKS - {noun.english for noun in nouns()}))
-    return (
-        f"no noun is of the class {wrong[0]!r}; a class is an English noun, or one of {known}"
-        if wrong
-        else None
-    )
+    if not wrong:
+        return None
+    known = ", ".join(sorted(classes - _MARKS - {noun.english for noun in _lexicon().nouns}))
+    return f"no noun is of the class {wrong[0]!r}; a class is an English noun, or one of {known}"
 
 
 def _second_translation(table: str, row: dict[str, str], rows: list[dict[str, str]]) -> str | None:
     """Return which row translates the same English in another way, or None."""
+
+    def said(one: dict[str, str]) -> tuple[str, ...]:
+        words = one["english"], one.get("frame", "")
+        return tuple(word.split()[0] for word in words) if table == "verbs" else words[:1]
+
     for other in rows:
-        same = other["english"].split()[:1] == row["english"].split()[:1] or table != "verbs"
-        same = same and (table == "verbs" or other["english"] == row["english"])
-        if table == "verbs":
-            same = same and other["frame"].split()[0] == row["frame"].split()[0]
-        if same and other["german"] != row["german"]:
+        if said(other) == said(row) and other["german"] != row["german"]:
             return f"{row['english']!r} is already {other['german']!r}: one word has one translation here"
     return None

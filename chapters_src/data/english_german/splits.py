@@ -8,8 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from chapters_src.data.english_german.drawing import Draft, Pair, Writer
 from chapters_src.data.english_german.lexicon import Lexicon, lexicon
+from chapters_src.data.english_german.sentences import Draft, Pair, Writer
 
 HELD_OUT_SPLITS = ("validation", "combinations", "structures", "longer", "clauses", "both")
 SPLITS = ("train", *HELD_OUT_SPLITS)
@@ -120,7 +120,7 @@ def _has_length(pair: Pair, split: str) -> bool:
     return min(pair.words) > LONGEST if split in ("longer", "both") else max(pair.words) <= LONGEST
 
 
-def load(
+def pairs(
     num_train: int = 50_000,
     *,
     num_held_out: int = 1000,
@@ -153,18 +153,18 @@ def load(
         if not 1 <= number <= MOST:
             raise ValueError(f"{name}={number}: it must be from 1 to {MOST:,}")
     words, seen = lexicon(more), set()
-    stream = _pairs("train", seed, words, seen)
+    stream = _drawn("train", seed, words, seen)
     train = list(itertools.islice(stream, FIRST))
     known = _Known(train)
     held_out = {
-        split: list(itertools.islice(_pairs(split, seed, words, seen, known), num_held_out))
+        split: list(itertools.islice(_drawn(split, seed, words, seen, known), num_held_out))
         for split in HELD_OUT_SPLITS
     }
     train += itertools.islice(stream, max(0, num_train - FIRST))
     return {"train": train[:num_train]} | held_out
 
 
-def _pairs(
+def _drawn(
     split: str, seed: int, words: Lexicon, seen: set[str], known: _Known | None = None
 ) -> Iterator[Pair]:
     """Draw new pairs for a split without end, and add their sentences, of both languages, to `seen`."""

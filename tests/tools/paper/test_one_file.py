@@ -8,7 +8,7 @@ import address
 import browsers
 import commands
 from paper import contents, epub, printing
-from website import render
+from website import downloads, render
 
 OPTIONS = Namespace(newest=False, only=[], name=None)
 
@@ -18,9 +18,12 @@ def build(tmp_path, monkeypatch):
     """A folder with a site that has just been rendered."""
     monkeypatch.setattr(commands, "ROOT", tmp_path)
     monkeypatch.setattr(commands, "BUILD", tmp_path)
+    monkeypatch.setattr(commands, "HTML", tmp_path)
+    monkeypatch.setattr(downloads, "BUILD", tmp_path)
     monkeypatch.setattr(commands, "book", lambda options: 0)
     monkeypatch.setattr(render, "STAMP", tmp_path / "rendered")
     render.STAMP.write_text("one")
+    (tmp_path / "_static").mkdir()
     return tmp_path
 
 
@@ -68,6 +71,7 @@ def test_without_a_browser_the_way_out_is_told(monkeypatch):
 
 def test_the_book_holds_every_page_of_the_contents_but_the_listings():
     pages = [page for part in contents.parts() for page in part.pages]
+    assert "book/colophon" in pages and not {*contents.ON_SITE_ONLY} & {*pages}
     assert pages[0] == "book/index"
     assert {name.removesuffix(".ipynb") for name in address.listed()} <= {*pages}
     assert not any(page.startswith("source/") for page in pages)

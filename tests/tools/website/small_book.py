@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
@@ -11,6 +12,8 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from paths import ROOT
 
 BOOK = "Transformers, Taken Apart"
+SITE = "https://someone.github.io/a-book/"
+REPORTS = "https://github.com/someone/a-book/issues/new"
 EXTENSION = ROOT / "tools" / "website" / "sphinx_extension"
 START = f"""# {BOOK}
 
@@ -84,7 +87,7 @@ def build(folder: Path, **config) -> Path:
     if str(EXTENSION) not in sys.path:
         sys.path.append(str(EXTENSION))
     settings = {
-        "extensions": ["myst_nb", "publishing", "reading"],
+        "extensions": ["myst_nb", "feedback", "publishing", "reading"],
         "html_theme": "sphinx_book_theme",
         "html_theme_options": {
             "logo": {"text": BOOK, "alt_text": "Start page of"},
@@ -103,6 +106,11 @@ def build(folder: Path, **config) -> Path:
         app.build()
     assert app.statuscode == 0
     return output
+
+
+def page(folder: Path, name: str) -> BeautifulSoup:
+    """Read a page of the book."""
+    return BeautifulSoup((folder / name).read_text(encoding="utf-8"), "html.parser")
 
 
 def _chapter() -> nbformat.NotebookNode:

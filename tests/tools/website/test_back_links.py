@@ -168,7 +168,7 @@ OTHER_MEANING = {
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_a_chapter_links_the_terms_that_it_uses_often(path):
-    body = back_links.prose(path).split("\n## Exercises")[0]
+    body = re.split(r"\n## (?:Five questions|Exercises)", back_links.prose(path))[0]
     linked = set(back_links.TERM_LINK.findall(body))
     plain = re.sub(r"(?ms)^```.*?^```|^#+ .*?$|\$\$.*?\$\$|`[^`]+`|\$[^$\n]+\$|\]\([^)]*\)", " ", body)
     missing = set()

@@ -14,7 +14,7 @@ from transformers import AutoTokenizer
 
 from chapters_src import attention, pretrained, resources
 from paths import NOTEBOOKS, ROOT
-from website import front, road
+from website import claims, front, road
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,11 @@ def test_the_data_are_the_whole_tokenizer_and_small(written, looks):
     assert len(library) == data["first"] + len(merges)
     assert library.convert_ids_to_tokens(data["first"]) == "".join(merges[0])
     assert library.convert_ids_to_tokens(len(library) - 1) == "".join(merges[-1])
-    assert data["looks"] == looks
-    assets = [ROOT / "book" / "_static" / name for name in ("front.js", "front.css")]
+    assert [look["meant"] for look in data["looks"]] == list(front.MEANT)
+    assert all(look["meant"] in look["tokens"] for look in data["looks"])
+    assert [look | {"meant": who} for look, who in zip(looks, front.MEANT, strict=True)] == data["looks"]
+    names = ("front.js", "front.css", "language_model/tokenizer.js")
+    assets = [ROOT / "book" / "_static" / name for name in names]
     sizes = [path.stat().st_size for path in (*assets, *written.iterdir())]
     assert sum(sizes) <= 100_000
 
@@ -168,6 +171,10 @@ def test_the_arrows_of_the_road_are_what_the_chapters_need(drawn):
     told = " ".join(drawn.findtext(f"{SVG}desc").split())
     said = [f"{number} builds on {' and '.join(others)}." for number, others in needed]
     assert re.findall(r"\d\d builds on .+?\.", told) == said
+    ways = dict(re.findall(r"The way (\w+): ([\d, ]+)\.", told))
+    assert {name: numbers.replace(",", "") for name, numbers in ways.items()} == {
+        name: " ".join(n for n in listed.split() if n in places) for name, (_, listed) in road.WAYS.items()
+    }
 
 
 def test_the_lines_of_the_road_are_the_ways(drawn):
@@ -188,15 +195,22 @@ def test_the_road_stands_beside_the_list_of_the_ways():
 
 def test_a_way_has_the_chapters_that_exist_and_their_times():
     use, understand, build, everything = road.ways(BOOK).strip().split("\n")
-    assert (
-        "[01](../notebooks/01_t.ipynb), [03](../notebooks/03_t.ipynb): "
-        "2 h 15 min of reading, 60 min of exercises, 2 min of running." in use
+    assert "2 chapters: 2 h 15 min of reading, 60 min of exercises, 2 min of running." in use
+    assert " 3 chapters:" in understand and " 2 chapters:" in build
+    assert everything.endswith(
+        "3 chapters: 3 h 30 min of reading, 90 min of exercises, not all of it executed yet."
     )
-    assert "[07]" not in use and "[07]" in understand and "[01]" not in build
-    assert everything.endswith("3 h 30 min of reading, 90 min of exercises, not all of it executed yet.")
 
 
 # --- What is shown.
+
+
+def test_the_proof_is_counted(written):
+    line = BeautifulSoup((written / "front_proof.md").read_text(encoding="utf-8"), "html.parser").p
+    claimed, compared, executed = (int(number.text.replace(",", "")) for number in line.select("b"))
+    tested = claims.all_claims()
+    assert (claimed, executed) == (sum(map(len, tested.values())), len(tested))
+    assert compared == sum(map(front._asserts, NOTEBOOKS.glob("*.ipynb")))
 
 
 @pytest.mark.parametrize("kind", front.SHOWN)

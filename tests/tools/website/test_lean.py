@@ -16,7 +16,9 @@ HEAD = """<link href="../_static/styles/pydata-sphinx-theme.css?digest=5" rel="s
 <script defer src="../_static/scripts/fontawesome.js?digest=5"></script>
 <script src="../_static/copybutton.js?v=2"></script>
 <script src="../_static/lazy_views.js?v=2"></script>
+<script src="../_static/quiz.js?v=2"></script>
 <script src="../_static/togglebutton.js?v=2"></script>
+<script src="../_static/language_model/start.js?v=2"></script>
 <script>window.MathJax = {"options": {}}</script>
 <script defer="defer" src="../_static/vendor/mathjax/tex-mml-chtml.js?v=c"></script>
 <script src="../_static/searchtools.js"></script>
@@ -40,7 +42,9 @@ ALWAYS = {"styles/pydata-sphinx-theme.css", "search.js", "search.html"}
         ('<pre><div class="notranslate highlight">', {"copybutton.css", "copybutton.js"}),
         ('<div class="cell tag_hide-cell docutils">', {"mystnb.11b3.css"}),
         ('<div class="toggle docutils">', {"togglebutton.js"}),
+        ('<section id="five-questions">', {"quiz.js"}),
         ('<script type="application/javascript">let bertviz = 1</script>', {"lazy_views.js"}),
+        ('<div class="language-model" data-preset="next">', {"language_model/start.js"}),
     ],
 )
 def test_a_page_loads_what_its_text_asks_for(tmp_path, body, more):

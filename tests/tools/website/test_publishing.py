@@ -1,36 +1,21 @@
-"""A small book, built with an address and without: what search engines, shared links and others find.
+"""A small book with an address and without: what search engines, shared links, readers' reports find.
 
 Figures, exercises and folded cells of the same book are looked at in `test_sphinx_reading.py`.
 """
 
+import itertools
 import re
 import struct
+from urllib.parse import parse_qs, urlsplit
 from xml.etree import ElementTree
 
 import pytest
 import yaml
-from bs4 import BeautifulSoup
-from small_book import BOOK, build
+from small_book import BOOK, REPORTS, SITE, page
 
 import address
 from website import render
 from website.sphinx_extension import publishing
-
-SITE = "https://someone.github.io/a-book/"
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("published"), html_baseurl=SITE)
-
-
-@pytest.fixture(scope="module")
-def unpublished(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("unpublished"))
-
-
-def page(folder, name: str) -> BeautifulSoup:
-    return BeautifulSoup((folder / name).read_text(encoding="utf-8"), "html.parser")
 
 
 def head(folder, name: str) -> dict[str, str]:
@@ -46,12 +31,11 @@ PAGES = ["404.html", "genindex.html", "search.html", "start.html"]
 PAGES += ["parts/00_zero.html", "parts/03_one.html", "parts/04_two.html"]
 
 
-@pytest.mark.parametrize("name", [*PAGES, "index.html"])
-def test_every_page_has_the_name_of_the_book_and_a_description(published, unpublished, name):
-    for folder in (published, unpublished):
-        title = page(folder, name).title.get_text()
-        assert title.count(BOOK) == 1
-        assert 20 < len(head(folder, name)["description"]) <= publishing.LONGEST
+def test_every_page_has_the_name_of_the_book_and_a_description(published, unpublished):
+    for folder, name in itertools.product((published, unpublished), [*PAGES, "index.html"]):
+        assert page(folder, name).title.get_text().count(BOOK) == 1, name
+        about = head(folder, name)["description"]
+        assert re.match(r"\w.{20}", about) and len(about) <= publishing.LONGEST, name
 
 
 def test_descriptions_differ_and_come_from_the_page(published):
@@ -92,18 +76,19 @@ def test_with_an_address_pages_say_where_they_are(published):
         assert link["href"] == found["og:url"] == SITE + name
         assert found["og:description"] == found["description"]
         assert found["og:image"] == SITE + publishing.PICTURE
+        assert found["og:site_name"] == BOOK and found["og:image:alt"].startswith(f"{BOOK}: ")
         assert found["twitter:card"] == "summary_large_image"
     assert head(published, "parts/03_one.html")["og:title"] == "03 One & the other"
     for name in PAGES[:3]:
         assert page(published, name).select("link[rel=canonical]") == []
-        assert "og:url" not in head(published, name)
+        assert list(head(published, name)) == ["description"]
 
 
 def test_whoever_shares_the_site_itself_shares_its_start(published):
     found = page(published, "index.html")
     assert found.select_one("meta[http-equiv=refresh]")["content"] == "0; url=start.html"
     assert found.select_one("link[rel=canonical]")["href"] == f"{SITE}start.html"
-    assert head(published, "index.html")["og:url"] == SITE
+    assert head(published, "index.html") == head(published, "start.html")
 
 
 def test_the_picture_has_the_size_that_is_told(published):
@@ -117,7 +102,7 @@ def test_the_picture_has_the_size_that_is_told(published):
 def test_the_sitemap_lists_every_page_once(published):
     space = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
     urls = [place.text for place in ElementTree.parse(published / "sitemap.xml").iter(f"{space}loc")]
-    assert urls == [SITE + name for name in sorted(PAGES[3:])]
+    assert sorted(urls) == [SITE + name for name in sorted(PAGES[3:])]
 
 
 def test_the_page_for_wrong_addresses_knows_where_the_site_begins(published, unpublished):
@@ -132,14 +117,30 @@ def test_the_page_for_wrong_addresses_knows_where_the_site_begins(published, unp
         assert found.select_one("a.book-name")["href"] == "start.html"
 
 
+def test_each_section_of_a_chapter_has_a_link_for_reports(published, unpublished):
+    def links(folder, name: str) -> list:
+        return page(folder, name).select("p.feedback a")
+
+    (link,) = links(published, "parts/03_one.html")
+    assert link.find_parent("section")["id"] == "exercises"
+    assert link["href"].startswith(f"{REPORTS}?")
+    about = parse_qs(urlsplit(link["href"]).query)
+    assert about["title"] == ["Chapter 03, Exercises: "]
+    assert about["body"][0].startswith(f"{SITE}parts/03_one.html#exercises\n")
+    assert links(published, "parts/00_zero.html") == links(published, "start.html") == []
+    assert links(unpublished, "parts/03_one.html") == []
+
+
 @pytest.mark.parametrize("owner", ["OWNER", "Someone"])
-def test_the_address_of_the_site_follows_from_that_of_the_repository(owner, monkeypatch):
+def test_the_addresses_of_site_and_reports_follow_from_that_of_the_repository(owner, monkeypatch):
     repository = f"https://github.com/{owner}/transformers-taken-apart"
     monkeypatch.setattr(address, "address", lambda: (repository, "v0.1.0"))
     settings = yaml.safe_load(render.configuration())
     if owner == "OWNER":
         assert address.site_address() is None and "baseurl" not in settings["html"]
+        assert settings["sphinx"]["config"].get("feedback_address") is None
     else:
         assert settings["html"]["baseurl"] == "https://someone.github.io/transformers-taken-apart/"
+        assert settings["sphinx"]["config"]["feedback_address"] == f"{repository}/issues/new"
     assert settings["title"] == BOOK
     assert re.search(r"[a-z]", settings["html"]["favicon"])

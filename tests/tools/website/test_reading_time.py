@@ -26,6 +26,7 @@ SMALL = notebook(
     ("a = 1\n" * 90, ["hide-cell"]),
     ("a = 1\n" * 90, ["hide-input", "timing"]),
     "<details><summary>Why?</summary>\n\n    code = 1\n\nThink twice.</details>",
+    '<div class="machine" data-machine="x" data-start=\'{"a": [1, 2]}\'>\n<p>In place of it.</p>\n</div>',
     ('"""A docstring."""\nx = 1  # one', ["full-width"]),
     "## Exercises\n\n**3.1 (warm-up, 10 min)** " + "word " * 500,
     ("# Try it here.\na = 1", []),
@@ -38,7 +39,9 @@ def test_a_small_chapter_counted_by_hand():
 
 
 def test_sections_that_are_no_core_end_with_the_next_section():
-    text = "# T\n\n## Exercises\nout\n\n## Last words\nin\n\n## Further reading\nout"
+    text = (
+        "# T\n\n## Five questions\nout\n\n## Exercises\nout\n\n## Last words\nin\n\n## Further reading\nout"
+    )
     assert reading_time.minutes(notebook(text)) == pytest.approx((1 + 3) / 200)
     apart = notebook("## Exercises", "a b", ("x = 1", []), "## Last words", ("x = 1", []))
     assert reading_time.minutes(apart) == pytest.approx(2 / 200 + 1 / 4)

@@ -34,12 +34,13 @@ def as_shown(notebook: Path, prose: str, code: str = "1 + 1") -> nbformat.Notebo
 
 
 LINKS = {
-    "[`resources`](../chapters_src/resources.py)": "[`resources`](../source/resources.md)",
+    "[`registry`](../chapters_src/resources/registry.py)": "[`registry`](../source/resources.md#registry)",
     "[pairs](../chapters_src/tokenization/byte_pair.py).": "[pairs](../source/tokenization.md#byte_pair).",
     "[all](../chapters_src/tokenization/__init__.py)": "[all](../source/tokenization.md)",
     "[a](../chapters_src/a.py) and [b](../chapters_src/b.py)": "[a](../source/a.md) and [b](../source/b.md)",
     "[`r/a.py`](../recipes/a.py), [card](../chapters_src/data/a.md)": "`r/a.py`, card",
     "[b](../benchmarks/b.py)": "b",
+    "[model.js](_static/language_model/model.js)": "[model.js](../source/language_model_scripts.md)",
     "[token](../book/glossary.md#token)": "[token](../book/glossary.md#token)",
     "`../chapters_src/resources.py`": "`../chapters_src/resources.py`",
     "[other](https://example.org/../chapters_src/resources.py)": (

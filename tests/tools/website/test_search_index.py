@@ -15,13 +15,16 @@ PAGE = '''<html><body><nav><section id="nav"><h1>Not this</h1></section></nav><a
 <span class="k">def</span> <span class="nf">beam_search</span>(num_beams): return BytePair(num_beams)
 </pre></div></div></div>
 <div class="cell_output"><div class="output stream highlight"><div class="highlight"><pre>printed 17 times
-✓ four beams beat one
-</pre></div></div><figure><img alt="hidden"><figcaption><p>Fig. 1 A tree.</p></figcaption></figure>
+</pre></div></div><div class="output claims"><p class="claim"><span class="claim-mark">✓</span>
+<span>four beams beat one</span></p></div>
+<figure><img alt="hidden"><figcaption><p>Fig. 1 A tree.</p></figcaption></figure>
 <script>let attn = 1</script></div></div>
 <section id="deeper"><h3>Deeper</h3><p>Own text.</p><p>→ Chapter 08: There. Also in 09.</p></section>
 <p>After all.</p>
+<section id="five-questions"><h3>Five questions</h3><p>An option that is wrong.</p></section>
 <details class="fold"><summary>Plot: a curve</summary><p>Folded.</p></details></section>
-<div class="highlight"><pre><span class="linenos">1</span><span class="sd">"""A docstring."""</span>
+<div class="highlight"><pre><span class="linenos">1</span><span class="sd">"""A</span>
+<span class="linenos">2</span><span class="sd">docstring."""</span>
 <span class="n">answer</span></pre></div>
 </section></article></body></html>'''
 
@@ -55,7 +58,12 @@ def test_the_index_is_a_script_that_tells_chapters_from_listings(tmp_path):
 
 
 def test_a_table_of_synonyms():
-    assert search_index.synonyms("# Names\n\nBPE = byte-pair encoding\nFFN = MLP = feed-forward\n") == [
-        ["BPE", "byte-pair encoding"],
-        ["FFN", "MLP", "feed-forward"],
-    ]
+    table = """# Names
+
+BPE = byte-pair encoding
+FFN = MLP = feed-forward
+# German words -> English ones
+Wortschatz = Vokabular -> vocabulary
+"""
+    assert search_index.synonyms(table) == [["BPE", "byte-pair encoding"], ["FFN", "MLP", "feed-forward"]]
+    assert search_index.german(table) == [["Wortschatz", "vocabulary"], ["Vokabular", "vocabulary"]]

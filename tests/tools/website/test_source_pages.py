@@ -131,3 +131,40 @@ def test_no_two_headings_of_the_package_have_one_anchor(tmp_path):
         anchors = [re.sub(r"[^a-z0-9]+", "-", name.lower()) for _, name in headings(page)]
         assert len(set(anchors)) == len(anchors), page.name
         assert all(re.search("[a-z]", anchor) for anchor in anchors)
+
+
+SCRIPT = """// What it is for.
+// More about it.
+(() => {
+  // --- Chapter 07: attention.
+
+  // softmax(q)
+  const f = (x) => `${x}`;
+
+  // --- The rest
+
+  const g = 1;
+})();
+"""
+
+
+def test_the_scripts_of_the_language_model_have_a_page(tmp_path):
+    for name in source_pages.SCRIPTS:
+        (tmp_path / name).write_text(SCRIPT)
+    entry = source_pages.write_scripts_page(tmp_path, tmp_path)
+    assert "(../source/language_model_scripts.md)" in entry
+    tokens = MarkdownIt().parse((tmp_path / "language_model_scripts.md").read_text())
+    headings = [tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open"]
+    each = [[f"`{name}`", "Chapter 07: attention", "The rest"] for name in source_pages.SCRIPTS]
+    assert headings == ["The language model in the page", *(title for titles in each for title in titles)]
+    pieces = [token.content for token in tokens if token.type == "fence"][:3]
+    lines = [int(re.match(r":lineno-start: (\d+)\n\n", piece)[1]) for piece in pieces]
+    assert lines == [2, 4, 9]
+    listed = [line for piece in pieces for line in piece.splitlines()[2:] if line]
+    assert listed == [line for line in SCRIPT.splitlines()[1:] if line]
+
+
+def test_the_page_has_scripts_that_are_there():
+    from website.language_model import SCRIPTS
+
+    assert set(source_pages.SCRIPTS) <= {path.name for path in SCRIPTS.iterdir()}

@@ -2,33 +2,19 @@
 
 import pytest
 from bs4 import BeautifulSoup
-from small_book import build
+from small_book import page
 
 
 @pytest.fixture(scope="module")
-def book(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("book"))
+def chapter(unpublished) -> BeautifulSoup:
+    return page(unpublished, "parts/03_one.html")
 
 
-@pytest.fixture(scope="module")
-def chapter(book) -> BeautifulSoup:
-    return page(book, "03_one")
-
-
-def page(book, name: str) -> BeautifulSoup:
-    return BeautifulSoup((book / "parts" / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
-
-
-def test_figures_have_the_number_of_their_chapter(book):
-    numbers = {
-        name: [number.get_text().strip() for number in page(book, name).select(".caption-number")]
-        for name in ("00_zero", "03_one", "04_two")
-    }
-    assert numbers == {
-        "00_zero": ["Figure 1", "Figure 2"],
-        "03_one": ["Figure 3.1"],
-        "04_two": ["Figure 4.1"],
-    }
+def test_figures_have_the_number_of_their_chapter(unpublished):
+    wanted = {"00_zero": ["Figure 1", "Figure 2"], "03_one": ["Figure 3.1"], "04_two": ["Figure 4.1"]}
+    for name, numbers in wanted.items():
+        found = page(unpublished, f"parts/{name}.html").select(".caption-number")
+        assert [number.get_text().strip() for number in found] == numbers
 
 
 def test_a_folded_cell_has_the_title_of_its_first_line(chapter):

@@ -36,3 +36,10 @@ def test_titles_over_several_columns_are_left_alone():
     columns = pd.MultiIndex.from_product([["before", "after"], ["guess", "score"]])
     frame = pd.DataFrame([["dog", 1, "cat", 2]], columns=columns)
     assert marked(frame) == ["guess", "guess", "dog", "cat"]
+
+
+def test_a_word_without_an_end_may_break_and_others_may_not():
+    frame = pd.DataFrame({"written": ["round and " * 8, "round" * 6, "<b>" + "r" * 29 + "</b>"]})
+    page = tables.align_words(frame.to_html(escape=False))
+    assert re.findall(r'<td class="words endless">(\w+)</td>', page) == ["round" * 6]
+    assert page.count('"words"') == 3  # the title and the other two

@@ -1,8 +1,12 @@
 """Sphinx extension: what a search engine, a shared link and a wrong address find.
 
 Every page gets a description of its own, and there is a page for addresses that lead nowhere. Once the book
-has an address (`html_baseurl`), pages also say where they are to be found and what a link to them shows when
-it is shared, and a sitemap lists them.
+has an address (`html_baseurl`), pages also say where they are to be found, sphinxext-opengraph writes what a
+link to them shows when it is shared, and sphinx-sitemap lists them.
+
+Two others do not fit. The page of sphinx-notfound-page has its links from the root of one host, so neither a
+folder nor a copy of the site elsewhere can show it. sphinx-last-updated-by-git asks git for the files that
+Sphinx reads, and ours are written by the build.
 """
 
 import html
@@ -15,9 +19,16 @@ from docutils import nodes
 LONGEST = 200  # characters of a description; search engines show about 160
 SENTENCE = re.compile(r"[.?!][\"'”’)]*(?=\s|$)")
 PICTURE = "_static/social.png"
+PICTURE_SHOWS = "lines join boxes, as attention joins tokens"
+PICTURE_TAGS = (
+    '<meta property="og:image:width" content="1200" />',
+    '<meta property="og:image:height" content="630" />',
+    '<meta name="twitter:card" content="summary_large_image" />',
+)
 NOT_PAGES = ("404", "genindex", "search")
 OTHERS = {
     "404": "This address leads to no page of the book {name}.",
+    "genindex": "The index of the book {name}.",
     "search": "Find a term in all chapters of the book {name}.",
 }
 NOT_FOUND = """<section id="page-not-found"><h1>There is no such page</h1>
@@ -29,10 +40,14 @@ NOT_FOUND = """<section id="page-not-found"><h1>There is no such page</h1>
 BASE = """<script>{{ const root = {root};
 if (location.protocol.startsWith("http") && location.pathname.startsWith(root)) {{
   document.write(`<base href="${{root}}">`); }} }}</script>"""
-# Whoever opens the site itself, or shares its address, is sent to the start page.
+# Whoever opens the site itself is sent to the start page; whoever shares its address shares that page.
+ABOUT = re.compile(
+    r'<meta (?:name="(?:description|twitter:card)"|property="og:[\w:]+") .*/>|<link rel="canonical" .*/>'
+)
 INDEX = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-{tags}<meta http-equiv="refresh" content="0; url={start}"></head>
+{tags}
+<meta http-equiv="refresh" content="0; url={start}"></head>
 <body><p>The book begins on its <a href="{start}">start page</a>.</p></body></html>
 """
 
@@ -64,51 +79,28 @@ def description(app, pagename: str, doctree: nodes.document | None, title: str) 
     return OTHERS.get(pagename, "{title}, a page of the book {name}.").format(name=name, title=title)
 
 
-def tags(title: str, about: str, name: str, site: str, url: str | None) -> str:
-    """The tags of a page's head: its description and, if it has an address, what a shared link shows.
-
-    Args:
-        title: of the page.
-        about: its description.
-        name: of the book.
-        site: the address at which the site begins, with a slash at its end, or nothing.
-        url: the page's own address, or None.
-    """
-    found = [("name", "description", about)]
-    if site and url:
-        found += [
-            ("property", "og:type", "website"),
-            ("property", "og:site_name", name),
-            ("property", "og:title", title),
-            ("property", "og:description", about),
-            ("property", "og:url", url),
-            ("property", "og:image", site + PICTURE),
-            ("property", "og:image:width", "1200"),
-            ("property", "og:image:height", "630"),
-            ("property", "og:image:alt", f"{name}: lines join boxes, as attention joins tokens"),
-            ("name", "twitter:card", "summary_large_image"),
-        ]
-    lines = [f'<meta {kind}="{key}" content="{html.escape(value)}" />' for kind, key, value in found]
-    return "\n".join(lines) + "\n"
-
-
-def prepare_page(app, pagename, templatename, context, doctree):
-    """Put a description, and what a shared link shows, into the head of a page."""
-    name, site = app.config.html_title, app.config.html_baseurl
+def describe(app, pagename, templatename, context, doctree):
+    """Put a description into the head of a page, and where sphinxext-opengraph takes it from."""
+    name = context["book_name"] = app.config.html_title
     title = re.sub(r"<[^>]*>", "", html.unescape(context.get("title", "")))
     if title == name:
         context["docstitle"] = None  # or the start page would have the name twice in its title
     about = description(app, pagename, doctree, title)
-    url = None if pagename in NOT_PAGES else context.get("pageurl")
-    context["pageurl"], context["book_name"] = url, name
-    context["metatags"] = context.get("metatags", "") + tags(title, about, name, site, url)
+    context["meta"] = {**(context.get("meta") or {}), "og:description": about}
+    tag = f'<meta name="description" content="{html.escape(about)}" />'
+    context["metatags"] = f"{tag}\n{context.get('metatags', '')}"
+
+
+def place(app, pagename, templatename, context, doctree):
+    """Say where a page is to be found, if it is one; the page for wrong addresses gets its text."""
+    if pagename in NOT_PAGES:
+        context["pageurl"] = None
     if pagename == "404":
         context["body"] = NOT_FOUND.format(
             search=context["pathto"]("search"), start=context["pathto"](app.config.root_doc)
         )
-        if site:
-            root = urlsplit(site).path
-            context["metatags"] = BASE.format(root=f'"{root}"') + "\n" + context["metatags"]
+        if site := app.config.html_baseurl:
+            context["metatags"] = BASE.format(root=f'"{urlsplit(site).path}"') + "\n" + context["metatags"]
         return "404.html"
     return None
 
@@ -119,40 +111,37 @@ def not_found(app):
 
 
 def finish(app, exception):
-    """Write what belongs to no page: where the site itself leads, a sitemap, and the social picture."""
+    """Write what belongs to no page: where the site itself leads, and the picture of shared links."""
     if exception is not None or app.builder.format != "html" or app.builder.name == "epub":
         return
-    folder, name, site = Path(app.outdir), app.config.html_title, app.config.html_baseurl
-    start = f"{app.config.root_doc}.html"
-    about = description(app, app.config.root_doc, app.env.get_doctree(app.config.root_doc), name)
-    head = tags(name, about, name, site, site)
-    if site:
-        head += f'<link rel="canonical" href="{site}{start}" />\n'
-    (folder / "index.html").write_text(INDEX.format(title=name, tags=head, start=start), encoding="utf-8")
-    if site:
+    folder, name, start = Path(app.outdir), app.config.html_title, f"{app.config.root_doc}.html"
+    tags = "\n".join(ABOUT.findall((folder / start).read_text(encoding="utf-8")))
+    (folder / "index.html").write_text(INDEX.format(title=name, tags=tags, start=start), encoding="utf-8")
+    if app.config.html_baseurl:
         from social_picture import draw
 
         draw(folder / PICTURE, name)
-        pages = sorted(app.env.found_docs)
-        (folder / "sitemap.xml").write_text(sitemap(site, pages), encoding="utf-8")
 
 
-def sitemap(site: str, pages: list[str]) -> str:
-    """A list of all pages, as https://www.sitemaps.org/protocol.html wants it."""
-    rows = "".join(f"<url><loc>{html.escape(f'{site}{page}.html')}</loc></url>\n" for page in pages)
-    head = '<?xml version="1.0" encoding="utf-8"?>\n'
-    return f'{head}<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{rows}</urlset>\n'
-
-
-def find_templates(app, config):
-    """Let the theme find our templates: the book's name in the header, and the page for wrong addresses."""
+def configure(app, config):
+    """Let the theme find our templates, and tell the other extensions about the book."""
     config.templates_path.append(str(Path(__file__).parent / "templates"))
+    if config.html_baseurl:
+        config.sitemap_url_scheme = "{link}"
+        config.sitemap_excludes = [f"{name}.html" for name in NOT_PAGES]
+        config.ogp_site_url, config.ogp_site_name = config.html_baseurl, config.html_title
+        config.ogp_image, config.ogp_image_alt = PICTURE, f"{config.html_title}: {PICTURE_SHOWS}"
+        config.ogp_custom_meta_tags = PICTURE_TAGS
 
 
 def setup(app):
     """Register the extension with Sphinx."""
-    app.connect("config-inited", find_templates)
+    if app.config.html_baseurl:  # without an address, one of the two would warn and the other make one up
+        app.setup_extension("sphinx_sitemap")
+        app.setup_extension("sphinxext.opengraph")
+    app.connect("config-inited", configure)
     app.connect("html-collect-pages", not_found)
-    app.connect("html-page-context", prepare_page, priority=600)
+    app.connect("html-page-context", describe, priority=400)  # before sphinxext-opengraph
+    app.connect("html-page-context", place, priority=600)  # after the theme
     app.connect("build-finished", finish, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

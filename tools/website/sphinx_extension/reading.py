@@ -14,6 +14,7 @@ from sphinx.transforms import SphinxTransform
 CHAPTER = re.compile(r"(\d+) ")  # how the title of a chapter begins
 EXERCISE = re.compile(r"(\d+)\.(\d+)\b")  # and an exercise, in bold
 TITLE = re.compile(r"# @title (.+)")  # the first line of a cell, which Colab shows in its place
+SET_UP = "Set-up:"  # what nobody needs on paper: installing, and imports
 # The theme stores a reader's choice, and with it the colors. If the choice is left to the system, these are
 # the colors of the last visit; so they are set anew, before the theme reads them.
 SYSTEM_COLORS = """<script>try {
@@ -55,6 +56,8 @@ class TitleFolds(SphinxTransform):
             if cell.get("nb_element") == "cell_code" and cell.get("hide_mode"):
                 match = TITLE.match(cell.children[0].astext())
                 cell["prompt_show"] = match[1].strip() if match else "Code"
+                if cell["prompt_show"].startswith(SET_UP):
+                    cell["classes"].append("set-up")
 
 
 def open_fold(translator, node):
