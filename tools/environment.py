@@ -86,7 +86,9 @@ def ensure(extras: Iterable[str], newest: bool = False) -> str:
             if had is None:
                 _create(folder, BASE_PYTHON)
             package = f"{ROOT}[{','.join(wanted)}]"
-            _uv("pip", "install", "--python", str(folder), "--constraint", str(lock), "--editable", package)
+            # Compiled once, an import takes half as long, also where Python may not write what it compiles.
+            options = ["--compile-bytecode", "--python", str(folder), "--constraint", str(lock)]
+            _uv("pip", "install", *options, "--editable", package)
     return str(folder / PYTHON_IN_VENV)
 
 

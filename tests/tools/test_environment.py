@@ -130,7 +130,7 @@ def test_first_time_creates_and_installs(machine):
     assert uv.endswith(f"--require-hashes -r {machine.root / 'uv.txt'}")
     assert create == f"uv venv --quiet --clear --python {machine.python} {machine.venv}"
     assert install == (
-        f"uv pip install --python {machine.venv} --constraint {machine.requirements} "
+        f"uv pip install --compile-bytecode --python {machine.venv} --constraint {machine.requirements} "
         f"--editable {machine.root}[book]"
     )
 
