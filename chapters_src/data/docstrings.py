@@ -220,13 +220,8 @@ def harvest_folder(package: str, folder: Path) -> Harvest:
         for kind in KINDS:
             for text in texts[kind]:
                 found[kind].setdefault(text, Paragraph(text, package, module))
-    return Harvest(
-        prose=list(found["prose"].values()),
-        descriptions=list(found["descriptions"].values()),
-        comments=list(found["comments"].values()),
-        files=files,
-        skipped=skipped,
-    )
+    texts_by_kind = {kind: list(found[kind].values()) for kind in KINDS}
+    return Harvest(**texts_by_kind, files=files, skipped=skipped)
 
 
 def each_docstring(package: str) -> Iterator[tuple[str, str]]:
