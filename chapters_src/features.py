@@ -18,16 +18,10 @@ __all__ = ["extract", "first_token", "mean_pool"]
 
 
 def first_token(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
-    """Return the vector of the first token, which is `[CLS]` in models like BERT.
+    """Return the vector of the first token, which is `[CLS]` in models like BERT: (B, T, D) -> (B, D).
 
-    Devlin et al., BERT (2019), section 3, https://aclanthology.org/N19-1423/.
-
-    Args:
-        hidden_states: (B, T, D), padded on the right.
-        attention_mask: 1 for a token, 0 for padding, (B, T).
-
-    Returns:
-        (B, D).
+    Devlin et al., BERT (2019), section 3, https://aclanthology.org/N19-1423/. The texts are padded on the
+    right; `attention_mask` is 1 for a token, 0 for padding, (B, T).
 
     Raises:
         ValueError: the shapes do not match, or a text begins with padding.

@@ -34,14 +34,10 @@ class Head(NamedTuple):
 
 
 def timeline(models: "pd.DataFrame") -> Diagram:
-    """Draw a timeline of models, one row per year.
+    """Draw a timeline of models, one row per year, that readers of the site can zoom.
 
-    Args:
-        models: the result of `data.models.load`, indexed by name, with the columns "year" and "family". A
-            family without its own column is written below the name.
-
-    Returns:
-        A diagram that a notebook draws, and that readers of the site can zoom.
+    The table is that of `data.models.load`, with the columns "year" and "family". A family without its own
+    column is written below the name.
 
     Raises:
         ValueError: there are no models.
@@ -82,15 +78,7 @@ def timeline(models: "pd.DataFrame") -> Diagram:
 
 
 def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
-    """Draw one body with a head for each task.
-
-    Args:
-        body: name of the body.
-        note: what the body consists of.
-        heads: one to five heads, from left to right.
-
-    Returns:
-        As for `timeline`.
+    """Draw one body with a head for each task, one to five from left to right; a note says what the body has.
 
     Raises:
         ValueError: there are no heads, or more than five.
@@ -131,13 +119,7 @@ def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
 
 
 def ecosystem(libraries: "pd.DataFrame") -> Diagram:
-    """Draw the path of a model and its data through the libraries.
-
-    Args:
-        libraries: the result of `data.models.libraries`.
-
-    Returns:
-        As for `timeline`.
+    """Draw the path of a model and its data through the libraries of `data.models.libraries`.
 
     Raises:
         ValueError: a library gives to one that is not one level below it.

@@ -53,15 +53,8 @@ def add_low_rank(
 ) -> LanguageModel:
     """Freeze a language model, and add low-rank updates to the projections of its attention, in place.
 
-    Args:
-        model: one of ours, without updates.
-        rank: r of each update, at least 1.
-        alpha: each update is scaled by alpha / r.
-        generator: as for `LowRankLinear`.
-
-    Returns:
-        The same model. It computes what it did before, until B is trained; A and B are all that gets a
-        gradient.
+    The same model is returned. It computes what it did before, until B is trained; A and B are all that gets
+    a gradient. Rank (at least 1), alpha and generator are as for `LowRankLinear`.
 
     Raises:
         ValueError: the rank is below 1, or the model has updates already.
@@ -156,14 +149,10 @@ def save_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str, 
 def load_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str) -> LanguageModel:
     """Load updates that `save_low_rank` or PEFT saved, in place of those that the model may have.
 
-    Args:
-        model: the language model they were trained on.
-        folder: with `adapter_config.json` and `adapter_model.safetensors`.
-        model_type: as for `save_low_rank`.
-
-    Returns:
-        The same model, with trainable updates in its own precision. Where PEFT has trained an A for each of
-        query, key and value, the rank of their common update here is three times as large.
+    The folder has `adapter_config.json` and `adapter_model.safetensors`; `model_type` is as for
+    `save_low_rank`. The same model, the one that they were trained on, is returned with trainable updates in
+    its own precision. Where PEFT has trained an A for each of query, key and value, the rank of their common
+    update here is three times as large.
 
     Raises:
         FileNotFoundError: a file does not exist.

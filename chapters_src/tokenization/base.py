@@ -73,15 +73,10 @@ class Tokenizer(ABC):
         }
 
     def tokenize(self, text: str, allow_special_tokens: bool = False) -> list[str]:
-        """Split a text into pieces of the vocabulary.
+        """Split a text into pieces of the vocabulary; an empty one gives an empty list.
 
-        Args:
-            text: Any text; an empty one gives an empty list.
-            allow_special_tokens: Whether a special token spelled out in the text counts as that token. By
-                default it is ordinary text.
-
-        Returns:
-            The pieces.
+        With `allow_special_tokens`, a special token spelled out in the text counts as that token. By default
+        it is ordinary text.
 
         Raises:
             TypeError: `text` is not a `str`.
@@ -107,13 +102,9 @@ class Tokenizer(ABC):
         return [self.vocabulary[piece] for piece in self.tokenize(text, allow_special_tokens)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Turn ids back into text. Special tokens are shown as they are spelled.
+        """Turn ids back into text, without what the tokenizer does not preserve (say, the case of letters).
 
-        Args:
-            ids: Ids of this vocabulary.
-
-        Returns:
-            The text, without what the tokenizer does not preserve (say, the case of letters).
+        Special tokens are shown as they are spelled.
 
         Raises:
             TypeError: An id is not an integer.

@@ -107,15 +107,13 @@ def learn_merges(
 def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> list[str]:
     """Merge neighbors in a word, always the pair that was learned first, until none is left.
 
-    The word is a linked list, with a list of positions for each pair that can be merged, so the cost of a
-    merge does not depend on the length of the word. Searching the word again after each merge would take
-    quadratic time. A pair only comes up while its newer piece is being made, from left to right, so its
-    positions are sorted too.
+    The word, in single symbols, is a linked list, with a list of positions for each pair that can be merged,
+    so the cost of a merge does not depend on the length of the word. Searching the word again after each
+    merge would take quadratic time. A pair only comes up while its newer piece is being made, from left to
+    right, so its positions are sorted too.
 
-    Args:
-        symbols: the word in single symbols.
-        ranks: each learned pair with its rank. A pair has to come after the merges that make its two pieces,
-            and no two pairs may make the same piece.
+    `ranks` has each learned pair with its rank. A pair has to come after the merges that make its two pieces,
+    and no two pairs may make the same piece.
     """
     pieces = list(symbols)
     end = len(pieces)

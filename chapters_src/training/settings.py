@@ -78,18 +78,10 @@ class Settings:
 
 
 def learning_rate_at(step: int, total_steps: int, settings: Settings) -> float:
-    """Return the learning rate of one step.
+    """Return the learning rate of one step, from 0, of a run: from 0 to `settings.learning_rate`.
 
     Warm-up and decay are the same as in Transformers' `get_linear_schedule_with_warmup` and its siblings. So
     with a warm-up the first step has the rate 0 and changes nothing.
-
-    Args:
-        step: from 0.
-        total_steps: of the run.
-        settings: with `learning_rate`, `min_learning_rate`, `warmup` and `schedule`.
-
-    Returns:
-        From 0 to `settings.learning_rate`.
 
     Raises:
         ValueError: the run has no such step.
@@ -110,14 +102,10 @@ def learning_rate_at(step: int, total_steps: int, settings: Settings) -> float:
 
 
 def best_precision(device: torch.device | str) -> str:
-    """Return the mixed precision that suits a device.
+    """Return the mixed precision that suits a device, as `setup` returned it.
 
-    Args:
-        device: as `setup` returned it.
-
-    Returns:
-        "bf16" on a GPU that computes in bfloat16 natively, "fp16" on other GPUs, "no" elsewhere. (Some CPUs
-        are fast in bfloat16 too; time both to find out.)
+    It is "bf16" on a GPU that computes in bfloat16 natively, "fp16" on other GPUs, "no" elsewhere. (Some CPUs
+    are fast in bfloat16 too; time both to find out.)
     """
     if torch.device(device).type != "cuda":
         return "no"

@@ -45,14 +45,7 @@ _BEFORE_A_REPORT = ("tired", "sick", "sad", "angry", "hungry", "happy")
 
 
 def pronoun_of(subject: Nominal) -> Person | None:
-    """Return the pronoun for a person, or None for a child or a girl, whom German calls it.
-
-    Args:
-        subject: a noun phrase or a pronoun.
-
-    Returns:
-        The pronoun.
-    """
+    """Return the pronoun for a person, or None for a child or a girl, whom German calls it."""
     if isinstance(subject, Person):
         return subject
     if not isinstance(subject, Phrase) or subject.noun.gender == "n":
@@ -100,13 +93,7 @@ def _without_never(clause: Clause) -> Clause:
 
 
 class ClauseWriter:
-    """Draws clauses.
-
-    Args:
-        rng: the source of all draws.
-        words: the lexicon.
-        rich: with more adjectives and adverbials, for long sentences.
-    """
+    """Draws clauses; `rich` ones, for long sentences, have more adjectives and adverbials."""
 
     def __init__(self, rng: random.Random, words: Lexicon, *, rich: bool = False) -> None:
         self.rng, self.words, self.rich = rng, words, rich

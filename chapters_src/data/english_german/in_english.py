@@ -7,15 +7,7 @@ from chapters_src.data.english_german.lexicon import Adverb, add_s
 
 
 def english_phrase(phrase: Phrase | Person, *, subject: bool = False) -> str:
-    """Render a noun phrase in English, without its relative clause.
-
-    Args:
-        phrase: a noun with determiner, adjective and owner, or a pronoun.
-        subject: whether it is the subject: I or me.
-
-    Returns:
-        The words.
-    """
+    """Render a noun phrase in English, as a subject (I) or not (me), without its relative clause."""
     if isinstance(phrase, Person):
         return phrase.english[0 if subject else 1]
     noun = phrase.noun.english_plural if phrase.plural else phrase.noun.english
@@ -62,14 +54,9 @@ def _english_verb(clause: Clause) -> tuple[str, str, str]:
 
 
 def english(clause: Clause, order: str) -> str:
-    """Render a clause in English.
+    """Render a clause in English, without a capital letter or a period.
 
-    Args:
-        clause: any clause.
-        order: "statement", "question", or "to" for the infinitive.
-
-    Returns:
-        The words, without a capital letter or a period.
+    The order is "statement", "question", or "to" for the infinitive.
     """
     operator, finite, rest = _english_verb(clause)
     gap = isinstance(clause.subject, Gap)

@@ -55,15 +55,10 @@ _WAR = ("war", "warst", "war", "waren")
 
 
 def decline(phrase: Phrase | Person, case: str, *, negated: bool = False) -> str:
-    """Put a noun phrase into a German case.
+    """Put a noun phrase into a German case, without its relative clause.
 
-    Args:
-        phrase: a noun with determiner, adjective and owner, or a pronoun.
-        case: "nom", "acc", "dat" or "gen"; pronouns have no genitive.
-        negated: with kein instead of ein or nothing.
-
-    Returns:
-        The words, without the relative clause.
+    Cases are "nom", "acc", "dat" and "gen", which pronouns have not; `negated`: with kein instead of ein or
+    nothing.
     """
     if isinstance(phrase, Person):
         return phrase.german[case]
@@ -160,14 +155,9 @@ def _german_adverbial(part: Adverb | Prepositional) -> str:
 
 
 def german(clause: Clause, order: str) -> str:
-    """Render a clause in German.
+    """Render a clause in German, with its commas, without a capital letter or a period.
 
-    Args:
-        clause: any clause.
-        order: where the verb stands: "second", "first", "final", or "zu" for the infinitive.
-
-    Returns:
-        The words, without a capital letter or a period. Commas are set.
+    The order says where the verb stands: "second", "first", "final", or "zu" for the infinitive.
     """
     finite, end = _german_verb(clause)
     middle = _german_middle(clause)
