@@ -19,7 +19,7 @@ from filelock import FileLock
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a path with the same name, where nothing is yet, to make a file or a folder; finally move it.
+    """Yield a path of the same name, where a file or a folder is to be made; then move it to its place.
 
     The folder that holds the place is made if it is not there. A file that is there is replaced, and so is an
     empty folder.

@@ -50,7 +50,7 @@ def write(
 ) -> list[Written]:
     """Continue prompts with the most probable tokens, up to the end of the turn or of the text.
 
-    The continuations have not the mark or string that ends them. Arguments are as for `answer`;
+    The continuations come without the mark or string that ended them. Arguments are as for `answer`;
     `stop_strings` end a continuation too, for a model that knows no marks.
     """
     stop = Stop((marks(tokenizer)[1], tokenizer.eos_token_id), stop_strings, tokenizer)

@@ -155,7 +155,7 @@ def capitalized(text: str, label: str) -> tuple[Entity, ...]:
 
 
 def looked_up(text: str, names: Mapping[str, str]) -> tuple[Entity, ...]:
-    """Find names that are in a list, from left to right. It has a label for each name and is case-sensitive.
+    """Find names of a list, case-sensitively, from left to right. The list has a label for each name.
 
     A baseline. Of overlapping names, the leftmost counts, then the longest.
     """

@@ -10,8 +10,8 @@ from chapters_src.evaluation.arrays import Array, check_columns, check_probabili
 def cross_entropies(logits: Array, labels: Array) -> np.ndarray:
     """Return the cross-entropy of each example: the negative log-probability of its true class.
 
-    For logits (N, num_classes), and true classes as integers from 0, (N,), they are (N,), in nats, float64.
-    The mean is the usual cross-entropy.
+    Logits are (N, num_classes), and labels true classes as integers from 0, (N,). The result is (N,), in
+    nats, float64; its mean is the usual cross-entropy.
 
     Raises:
         ValueError: the shapes do not match, a logit is not finite, or a label is out of range.

@@ -71,8 +71,8 @@ def document_log_probabilities(
 def bits_per_byte(log_probabilities: Iterable[Sequence[float] | Tensor], texts: Iterable[str]) -> float:
     """Return how many bits per byte of text a model needs, which is comparable between tokenizers.
 
-    There are natural logarithms for each text, for its tokens and its end. Bytes are counted in UTF-8,
-    without the ends.
+    `log_probabilities` are natural logarithms: for each text, of its tokens and its end. Bytes are counted
+    in UTF-8, without the ends.
 
     Raises:
         ValueError: the numbers of texts and sequences differ, or there are no bytes.

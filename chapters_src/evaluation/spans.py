@@ -8,7 +8,7 @@ def span_scores(
 ) -> dict[str, float]:
     """Score predicted spans of N texts, which are correct only if start, end and label all are.
 
-    A span is a tuple of these, for example. The scores, each from 0 to 1 and over all texts, are "precision"
+    A span may be a tuple of the three. The scores, each from 0 to 1 and over all texts, are "precision"
     (the correct share of the predicted spans), "recall" (the predicted share of the true spans) and "f1",
     their harmonic mean. They are 0 without any spans.
 

@@ -59,7 +59,7 @@ def loss_curves(history: Any) -> "Figure":
 def confusion_matrix(matrix: Any, class_names: Sequence[str]) -> "Figure":
     """Draw a confusion matrix, with rows normalized to 1. Chapters 04, 05, 10 and 12.
 
-    It has counts, (num_classes, num_classes); rows are true classes, columns predicted ones, as in
+    The matrix has counts, (num_classes, num_classes); rows are true classes, columns predicted ones, as in
     `sklearn.metrics.confusion_matrix`. A class without examples has a row of dashes.
 
     Raises:

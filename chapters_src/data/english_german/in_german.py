@@ -57,8 +57,8 @@ _WAR = ("war", "warst", "war", "waren")
 def decline(phrase: Phrase | Person, case: str, *, negated: bool = False) -> str:
     """Put a noun phrase into a German case, without its relative clause.
 
-    Cases are "nom", "acc", "dat" and "gen", which pronouns have not; `negated`: with kein instead of ein or
-    nothing.
+    The case is "nom", "acc", "dat" or "gen", the last not for pronouns. A `negated` phrase has kein instead
+    of ein or nothing.
     """
     if isinstance(phrase, Person):
         return phrase.german[case]
