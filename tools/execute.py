@@ -286,7 +286,7 @@ class Run:
         self.report.close()
         if self.process.returncode != 0:
             if "ClaimFailed" in said:
-                said += CLAIM_FAILED
+                said = f"{said.rstrip()}\n\n{CLAIM_FAILED}"
             return said or f"{self.notebook.name}: nbmake ended with exit code {self.process.returncode}"
         target = self.folder / self.notebook.name
         # A kill between the next lines must not leave a record that does not belong to the notebook.

@@ -164,7 +164,7 @@ def _beside(number: str) -> dict[Path, str]:
 
 def _questions(number: str) -> str:
     """Return five placeholders that follow the rules of `questions.faults`."""
-    whys = {True: "TBD: the reason, with a link", False: "TBD: what this option confuses"}
+    whys = {True: "TBD: the reason, with a link.", False: "TBD: what this option confuses."}
     questions = []
     for place, right in enumerate(RIGHT, 1):
         options = [

@@ -104,8 +104,8 @@ def test_vocabulary_and_context_are_those_of_the_model(name):
     if name in ("XLNet", "T5", "Qwen2", "Llama", "DeepSeek-V3"):
         return  # No table of positions: the context is the length in training.
     assert row["context"] == config.max_position_embeddings - reserved, (
-        "not the number of rows for positions: set max_position_embeddings in the column published, or, if it "
-        "has no such rows, name it in the list above"
+        "not the number of rows for positions: set max_position_embeddings in the column published, or, if "
+        "it has no such rows, name it in the list above"
     )
 
 
