@@ -69,9 +69,8 @@ def extract(
     limit = model.config.max_position_embeddings
     encoded = tokenizer(texts, truncation=True, max_length=limit)
     ids = encoded["input_ids"]
-    longest_first = sorted(
-        range(len(texts)), key=lambda i: -len(ids[i])
-    )  # To run out of memory early, if at all.
+    # To run out of memory early, if at all.
+    longest_first = sorted(range(len(texts)), key=lambda i: -len(ids[i]))
     model.eval()
     vectors: list[Tensor] = [torch.empty(0)] * len(texts)
     for start in range(0, len(texts), batch_size):

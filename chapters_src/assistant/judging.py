@@ -68,8 +68,8 @@ def outcome(answer: str, reference: str, passage: str, *, to_the_letter: bool = 
         "right", also of a refusal in its place; "refused", in the wrong place; "wrong": words that stand in
         the passage, in this order, and are not the answer; "invented": they do not stand there.
     """
-    same = answer.strip() == reference.strip() if to_the_letter else False
-    if same or (not to_the_letter and answer_tokens(answer) == answer_tokens(reference)):
+    read = str.strip if to_the_letter else answer_tokens
+    if read(answer) == read(reference):
         return "right"
     if is_refusal(answer):
         return "right" if is_refusal(reference) else "refused"

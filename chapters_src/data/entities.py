@@ -17,10 +17,7 @@ from typing import NamedTuple
 from chapters_src.data import damaged, lines_of
 
 LABELS = ("PER", "ORG", "LOC", "MISC", "PACKAGE")
-BIO_LABELS = (
-    "O",
-    *(f"{place}-{label}" for label in LABELS for place in "BI"),
-)  # By the ids of a classifier.
+BIO_LABELS = ("O", *(f"{place}-{label}" for label in LABELS for place in "BI"))  # In the order of ids.
 SPLITS = ("train", "validation", "test")
 
 _MARK = re.compile(r"\[([^][]*)\]\(([^()]*)\)")

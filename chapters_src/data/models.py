@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from transformers import PreTrainedModel
 
-FAMILIES = ("forerunner", "encoder", "decoder", "encoder-decoder", "long documents", "vision")
-LIBRARY = ("yes", "dropped", "never")  # Whether the Transformers library has the model.
 _NUMBERS = ("context", "vocabulary", "paper_parameters", "at_work")  # Integers that a model may lack.
 _FILE = Path(__file__).with_suffix("") / "models.csv"
 

@@ -95,9 +95,8 @@ class _ModelDraft:
         shared = _num_shared(self._read, ids)
         if shared == len(ids) < len(self._read):
             shared -= 1  # Read the last token again, for the logits after it.
-        self._state.crop(
-            self._state.length - len(self._read) + shared
-        )  # Raises an error with a sliding window.
+        # Raises an error with a sliding window.
+        self._state.crop(self._state.length - len(self._read) + shared)
         if shared < len(ids):
             self._state.step(torch.tensor([ids[shared:]], device=self._device))
         self._read = list(ids)

@@ -54,9 +54,8 @@ def document_log_probabilities(
     windows.sort(key=lambda window: -len(window[2]))  # To batch windows of similar lengths.
     for first in range(0, len(windows), batch_size):
         batch = windows[first : first + batch_size]
-        read = torch.full(
-            (len(batch), len(batch[0][2]) - 1), end_id
-        )  # The model is causal, so padding is ignored.
+        # The model is causal, so padding is ignored.
+        read = torch.full((len(batch), len(batch[0][2]) - 1), end_id)
         for row, (_, _, ids) in enumerate(batch):
             read[row, : len(ids) - 1] = ids[:-1]
         logits = logits_of(read)

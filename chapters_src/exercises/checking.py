@@ -208,6 +208,13 @@ def mapping_with(keys: Sequence[object]) -> Callable[[object], bool]:
     return lambda value: isinstance(value, Mapping) and set(value) == set(keys)
 
 
+def mapping_of(keys: Kind, values: Kind) -> Callable[[object], bool]:
+    """Make a kind: dictionaries whose keys and values are of a kind each."""
+    return lambda value: (
+        isinstance(value, dict) and all(is_a(key, keys) and is_a(each, values) for key, each in value.items())
+    )
+
+
 def as_kind(answer: object, name: str, kind: Kind, wanted: str) -> Any:
     """Take an answer of a kind, which `wanted` says in words, such as "a list of two strings".
 

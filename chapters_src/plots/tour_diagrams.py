@@ -112,8 +112,7 @@ def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
         lines = (("", head.reads), ("", head.shape))
         layer = sheet.box("feed_forward", span, trunk.bottom + _ARROW, *lines)
         out = sheet.box("data", span, layer.bottom + _ARROW, ("", head.task), ("", head.gives))
-        x = layer.middle[0]
-        sheet.arrow((x, trunk.bottom), (x, layer.top))
+        _down(sheet, trunk, layer)
         _down(sheet, layer, out)
     return sheet
 
@@ -151,11 +150,10 @@ def ecosystem(libraries: "pd.DataFrame") -> Diagram:
         for other in facts["gives_to"].split():
             if other not in boxes or libraries.loc[other, "level"] != facts["level"] + 1:
                 raise ValueError(f"{name} gives to {other!r}, which is not one level below it")
-            x = min(boxes[name], boxes[other], key=lambda box: box.width).middle[0]
-            sheet.arrow((x, boxes[name].bottom), (x, boxes[other].top))
+            _down(sheet, boxes[name], boxes[other])
     return sheet
 
 
 def _down(sheet: Diagram, above: Box, below: Box) -> None:
-    x = above.middle[0]
+    x = min(above, below, key=lambda box: box.width).middle[0]
     sheet.arrow((x, above.bottom), (x, below.top))

@@ -180,6 +180,7 @@ def load_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str) 
                 found[number, name] = torch.cat(down), torch.block_diag(*up)
     if tensors:
         raise ValueError(f"{folder / _WEIGHTS} has updates of other matrices, such as {min(tensors)}")
+    model.requires_grad_(False)
     for (number, attention), name in ((pair, name) for pair in _attentions(model) for name in _TARGETS):
         down, up = found[number, name]
         module = getattr(attention, name)
@@ -193,12 +194,6 @@ def load_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str) 
         update.A = nn.Parameter(down.to(linear.weight))
         update.B = nn.Parameter(up.to(linear.weight))
         setattr(attention, name, update)
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
-    for module in model.modules():
-        if isinstance(module, LowRankLinear):
-            module.A.requires_grad_(True)
-            module.B.requires_grad_(True)
     return model
 
 

@@ -88,9 +88,7 @@ class Tokenizer(ABC):
         longest_first = sorted(self.special_tokens, key=len, reverse=True)
         parts = regex.split(f"({'|'.join(map(regex.escape, longest_first))})", text)
         pieces: list[str] = []
-        for number, part in enumerate(
-            parts
-        ):  # split() puts the separators, which are the special tokens, at odd positions
+        for number, part in enumerate(parts):  # Special tokens, the separators, are at odd positions.
             pieces += [part] if number % 2 else self._pieces(part)
         return pieces
 
@@ -138,10 +136,7 @@ class Tokenizer(ABC):
 class UnitTokenizer(Tokenizer):
     """A tokenizer without subwords: each unit of a text (a character, a word) is known or unknown.
 
-    Args:
-        vocabulary: Token to id.
-        special_tokens: Tokens of the vocabulary that stand for an instruction, not for text.
-        unknown_token: Replaces units that are not in the vocabulary. It is a special token.
+    Arguments are the attributes of `Tokenizer`; `unknown_token` is a special token without being named there.
 
     Raises:
         ValueError: The ids are not 0, 1, 2 ..., or a special token is not in the vocabulary.

@@ -168,13 +168,8 @@ def pieces_of_merges(merges: Iterable[tuple[str, str]]) -> set[str]:
 class BytePairTokenizer(SubwordTokenizer):
     """Byte-level BPE. Any text can be encoded and decodes to itself, so there is no unknown token.
 
-    Args:
-        vocabulary: Token to id, including all 256 characters of the byte alphabet.
-        merges: Pairs of pieces, in the order learned.
-        special_tokens: Tokens of the vocabulary that stand for an instruction, not for text.
-
-    Attributes:
-        merges: The merges, as pairs of pieces.
+    Arguments are the attributes of `Tokenizer`, here with all 256 characters of the byte alphabet in the
+    vocabulary, and `merges`, pairs of pieces in the order learned, which are an attribute, too.
 
     Raises:
         ValueError: The vocabulary lacks a byte or the result of a merge, the merges are not in the order

@@ -93,11 +93,8 @@ class WordPieceTokenizer(SubwordTokenizer):
     Decoding joins the pieces of each word and puts one space between words. Capitals, accents and the
     original white space are lost.
 
-    Args:
-        vocabulary: Token to id.
-        special_tokens: Tokens of the vocabulary that stand for an instruction, not for text.
-        unknown_token: Replaces each word that cannot be spelled or has more than 100 characters. It is a
-            special token.
+    Arguments are as for `UnitTokenizer`. A word that cannot be spelled, or has more than 100 characters, is
+    replaced by `unknown_token`.
 
     Raises:
         ValueError: The ids are not 0, 1, 2 ..., or a special token is not in the vocabulary.

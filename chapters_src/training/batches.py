@@ -56,7 +56,7 @@ class PackedDocuments(IterableDataset):
     def __init__(self, documents: Iterable[Ids], length: int, end_id: int):
         """Pack documents into blocks of `length` ids; what does not fill a last block is left out.
 
-        The iterable can be read repeatedly in the same order. `end_id` follows each document.
+        The documents have to be readable repeatedly, in the same order. `end_id` follows each document.
 
         Raises:
             TypeError: `documents` is an iterator, which can be read only once.

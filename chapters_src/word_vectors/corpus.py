@@ -51,7 +51,7 @@ def read_corpus(texts: Iterable[Sequence[str]], min_count: int = 5) -> Corpus:
 def coverage(counts: Mapping[str, int], vocabulary: Collection[str]) -> Coverage:
     """Compute the share of a corpus, counted words, that a vocabulary covers, by type and by token.
 
-    A set or a dict is fast.
+    A vocabulary that is a set or a dict is fast.
 
     Raises:
         ValueError: the corpus is empty.

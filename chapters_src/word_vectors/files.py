@@ -99,9 +99,7 @@ def _numbered(path: Path, lines: Iterable[bytes]) -> Iterator[bytes]:
 
 def _text(path: Path, number: int, line: bytes) -> str:
     try:
-        return (
-            line.decode("utf-8").rstrip("\r\n").rstrip(" ")
-        )  # the original word2vec ends lines with a space
+        return line.decode("utf-8").rstrip("\r\n").rstrip(" ")  # The original word2vec adds a space.
     except UnicodeDecodeError:
         raise _damaged(path, number, "the bytes are not UTF-8") from None
 

@@ -82,8 +82,9 @@ def _with_definite_subject(clause: Clause) -> Clause:
 
 def calm(person: Nominal) -> Nominal:
     """Drop an adjective of mood or health: it is said of the person in another clause."""
-    moody = isinstance(person, Phrase) and person.adjective and person.adjective.lasts
-    return person._replace(adjective=None) if moody and isinstance(person, Phrase) else person
+    if isinstance(person, Phrase) and person.adjective and person.adjective.lasts:
+        return person._replace(adjective=None)
+    return person
 
 
 def _without_never(clause: Clause) -> Clause:

@@ -37,19 +37,15 @@ def _english_verb(clause: Clause) -> tuple[str, str, str]:
         return "would", "", f"like to {base}"
     if tense == "be allowed to":
         return be, "", f"allowed to {base}"
-    if clause.verb is None and tense != "have to" and tense != "want to":
-        return (
-            (("was" if clause.subject.number in ("ich", "er") else "were") if tense == "past" else be),
-            "",
-            "",
-        )
+    if clause.verb is None and tense not in ("have to", "want to"):
+        was = "was" if clause.subject.number in ("ich", "er") else "were"
+        return was if tense == "past" else be, "", ""
     if tense == "perfect":
         return ("has" if third else "have"), "", participle
     if tense == "past":
         return "", past, base
-    base = {"like": f"like to {base}", "have to": f"have to {base}", "want to": f"want to {base}"}.get(
-        tense, base
-    )
+    if tense in ("like", "have to", "want to"):
+        base = f"{'like to' if tense == 'like' else tense} {base}"
     return "", add_s(base) if third else base, base
 
 

@@ -13,7 +13,6 @@ from chapters_src.data.english_german.clauses import (
 )
 from chapters_src.data.english_german.lexicon import Adverb, Noun
 
-CASES = ("nom", "acc", "dat", "gen")
 _THE = {  # By case; then masculine, feminine, neuter, plural.
     "nom": {"m": "der", "f": "die", "n": "das", "p": "die"},
     "acc": {"m": "den", "f": "die", "n": "das", "p": "die"},
@@ -31,10 +30,7 @@ DETERMINERS = {  # English: German stem.
     "the": "d", "this": "dies", "a": "ein", "no": "kein", "my": "mein", "your": "dein", "his": "sein",
     "her": "ihr", "our": "unser", "their": "ihr",
 }  # fmt: skip
-RELATIVE = {
-    **{case: dict(_THE[case]) for case in ("nom", "acc")},
-    "dat": _THE["dat"] | {"p": "denen"},
-}
+RELATIVE = _THE | {"dat": _THE["dat"] | {"p": "denen"}}
 _CONTRACTIONS = {
     "in dem": "im", "in das": "ins", "an dem": "am", "an das": "ans", "von dem": "vom", "zu dem": "zum",
     "zu der": "zur",
