@@ -439,8 +439,11 @@ class CrossAttention(_Attention):
         """
         self._check_states("hidden_states", hidden_states)
         query = self._split(self.query(hidden_states))  # (B, H, T, D)
-        kept = None if cache is None else cache.memory
-        key, value = self._keys_and_values(memory) if kept is None else kept
+        if cache is not None and cache.memory is not None:
+            key, value = cache.memory
+        else:
+            self._check_states("memory", memory)
+            key, value = self._split(self.key_value(memory)).chunk(2, dim=1)  # (B, G, S, D) each
         if cache is not None:
             cache.memory = key, value
         if isinstance(memory_mask, str):
@@ -450,11 +453,6 @@ class CrossAttention(_Attention):
                 f"a memory of {key.size(0)} sequences for {query.size(0)}: pass one for each, or one for all"
             )
         return self._attend(query, key, value, memory_mask)
-
-    def _keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        self._check_states("memory", memory)
-        key, value = self._split(self.key_value(memory)).chunk(2, dim=1)  # (B, G, S, D) each
-        return key, value
 
 
 @contextmanager

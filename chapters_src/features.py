@@ -18,16 +18,10 @@ __all__ = ["extract", "first_token", "mean_pool"]
 
 
 def first_token(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
-    """Return the vector of the first token, which is `[CLS]` in models like BERT.
+    """Return the vector of the first token, which is `[CLS]` in models like BERT: (B, T, D) -> (B, D).
 
-    Devlin et al., BERT (2019), section 3, https://aclanthology.org/N19-1423/.
-
-    Args:
-        hidden_states: (B, T, D), padded on the right.
-        attention_mask: 1 for a token, 0 for padding, (B, T).
-
-    Returns:
-        (B, D).
+    Devlin et al., BERT (2019), section 3, https://aclanthology.org/N19-1423/. The texts are padded on the
+    right; `attention_mask` is 1 for a token, 0 for padding, (B, T).
 
     Raises:
         ValueError: the shapes do not match, or a text begins with padding.
@@ -75,9 +69,8 @@ def extract(
     limit = model.config.max_position_embeddings
     encoded = tokenizer(texts, truncation=True, max_length=limit)
     ids = encoded["input_ids"]
-    longest_first = sorted(
-        range(len(texts)), key=lambda i: -len(ids[i])
-    )  # To run out of memory early, if at all.
+    # To run out of memory early, if at all.
+    longest_first = sorted(range(len(texts)), key=lambda i: -len(ids[i]))
     model.eval()
     vectors: list[Tensor] = [torch.empty(0)] * len(texts)
     for start in range(0, len(texts), batch_size):

@@ -19,14 +19,10 @@ from filelock import FileLock
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield where to make a file or a folder, and finally move it to its place.
+    """Yield a path of the same name, where a file or a folder is to be made; then move it to its place.
 
-    Args:
-        path: of the file or folder; the folder that holds it is made if it is not there. A file that is there
-            is replaced, and so is an empty folder.
-
-    Yields:
-        Another path, with the same name, where nothing is yet.
+    The folder that holds the place is made if it is not there. A file that is there is replaced, and so is an
+    empty folder.
 
     Raises:
         OSError: it cannot be written, or a folder that is not empty has the place.
@@ -39,12 +35,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file atomically, in UTF-8, its line ends as they are.
-
-    Args:
-        path: of the file, as for `atomic_write`.
-        text: all of it.
-    """
+    """Write a text file atomically (see `atomic_write`), in UTF-8, its line ends as they are."""
     with atomic_write(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8", newline="")
 
@@ -53,9 +44,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold the lock of a file or folder, while others wait, and remove what a killed process has left.
 
-    Args:
-        path: of what is to be written. Its lock is a file beside it, which stays; the system releases the
-            lock when the process dies.
+    The lock is a file beside what is to be written, which stays; the system releases it when the process
+    dies.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

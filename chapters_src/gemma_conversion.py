@@ -102,11 +102,9 @@ class _Cursor:
 
 
 def convert(data: bytes, folder: Path) -> None:
-    """Write the weights, the settings and the tokenizer of a Gemma 3 into a folder.
+    """Write the weights, the settings and the tokenizer of a Gemma 3 into an existing folder.
 
-    Args:
-        data: the content of a GGUF file of architecture "gemma3".
-        folder: an existing folder, such as `resources.cached` hands over.
+    `data` is the content of a GGUF file of architecture "gemma3".
 
     Raises:
         ValueError: it is no GGUF file, or one of another architecture.
@@ -123,13 +121,9 @@ def convert(data: bytes, folder: Path) -> None:
 
 
 def read_header(data: bytes) -> tuple[dict, list[Tensor]]:
-    """Read what stands before the tensors.
+    """Read what a GGUF file, version 2 or 3, has before its tensors: the settings by name, and the tensors.
 
-    Args:
-        data: the content of a GGUF file, version 2 or 3.
-
-    Returns:
-        The settings by name, lists such as the vocabulary among them, and the tensors.
+    Lists such as the vocabulary are among the settings.
 
     Raises:
         ValueError: it is no GGUF file of these versions.
@@ -264,16 +258,10 @@ def _module(name: str) -> str:
 
 
 def unpack(data: bytes, tensor: Tensor, dtype: type[np.floating] = np.float32) -> np.ndarray:
-    """Unpack one tensor.
+    """Unpack one of the tensors that the header of a GGUF file lists: its weights, in its shape.
 
-    Args:
-        data: the content of the GGUF file.
-        tensor: one of those that its header lists.
-        dtype: of the result; the weights are unpacked in single precision and then rounded.
-
-    Returns:
-        The weights, of the tensor's shape. From those of a norm, 1 is subtracted: the file has what a token
-        is multiplied by, and Transformers adds the 1.
+    They are unpacked in single precision and then rounded to `dtype`. From those of a norm, 1 is subtracted:
+    the file has what a token is multiplied by, and Transformers adds the 1.
     """
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
     from gguf.quants import dequantize

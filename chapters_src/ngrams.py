@@ -65,13 +65,9 @@ class NGramModel:
         self._orders = self._count(np.concatenate(windows))
 
     def log_probabilities(self, document: Sequence[int]) -> np.ndarray:
-        """Return the log-probability of each token of a document.
+        """Return the log-probability of each token of a document, without `end_id`, and of its end.
 
-        Args:
-            document: its ids, without `end_id`.
-
-        Returns:
-            Natural logarithms, for its tokens and its end, (tokens + 1,).
+        These are natural logarithms, (tokens + 1,).
 
         Raises:
             ValueError: an id is out of range.
@@ -91,13 +87,7 @@ class NGramModel:
         return np.log(probabilities)
 
     def probabilities(self, ids: Sequence[int]) -> np.ndarray:
-        """Return the distribution of the next token.
-
-        Args:
-            ids: the document so far, without `end_id`; may be empty.
-
-        Returns:
-            The probability of each token, (vocab_size,); they sum to 1.
+        """Return the probability of each next token, (vocab_size,), after the ids of a document so far.
 
         Raises:
             ValueError: an id is out of range.

@@ -24,17 +24,11 @@ def pad(
     side: Literal["right", "left"] = "right",
     vocab_size: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """Make one batch of B sequences by padding the shorter ones.
+    """Make one batch of B sequences by padding the shorter ones: int64, (B, T), with its attention mask.
 
-    Args:
-        sequences: their ids.
-        padding_id: the id of padding.
-        side: where the padding goes; a decoder that continues prompts needs "left".
-        vocab_size: ids have to be below it; None: any that are not negative.
-
-    Returns:
-        The ids, int64, (B, T), and the attention mask, 1 for a token and 0 for padding, int64, (B, T); None
-        if all have the same length.
+    The mask is 1 for a token and 0 for padding, int64, (B, T); None if all have the same length. A decoder
+    that continues prompts needs the side "left". Ids have to be below `vocab_size`; None: any that are not
+    negative.
 
     Raises:
         TypeError: a sequence does not consist of whole numbers.

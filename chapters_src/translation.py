@@ -107,18 +107,11 @@ def translate(
     beginning: str = "",
     **options: Any,
 ) -> list[str]:
-    """Translate sentences by beam search, or greedily with one beam.
+    """Translate English sentences by beam search, or greedily with one beam.
 
-    Args:
-        model: a translator.
-        texts: its pieces.
-        sentences: in English.
-        num_beams: hypotheses that beam search keeps; 1: greedy.
-        beginning: German words with which each translation has to begin.
-        options: more arguments of `greedy` or `beam_search`, such as `length_penalty`.
-
-    Returns:
-        The translations, in the order of the sentences, without the beginning.
+    `texts` are the pieces of the model. Each translation has to begin with the German words of `beginning`,
+    which are not returned. `options` are more arguments of `greedy` or `beam_search`, such as
+    `length_penalty`.
     """
     settings: dict[str, Any] = {
         "max_new_tokens": MAX_NEW,

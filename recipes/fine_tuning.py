@@ -124,7 +124,7 @@ class Sizes:
     redrawn: int = 2000  # Test sets of the bootstrap.
 
 
-SMOKE = Sizes(seeds=(0, 1000), batch_size=16, longest=1, most_messages=96, redrawn=20)
+SMOKE = Sizes(seeds=(0, 1000), batch_size=16, longest=1, most_messages=32, redrawn=20)
 
 
 # Data and baselines ---------------------------------------------------------------------------------------

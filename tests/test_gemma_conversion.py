@@ -449,7 +449,7 @@ def test_the_real_conversion_takes_less_than_3_gb_and_needs_no_torch(real_folder
     assert 520e6 < (entry / "model.safetensors").stat().st_size < 540e6
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_real_weights_and_ids_are_those_of_the_library(real_folder, tmp_path):
     parts = resources.embedded.gemma_parts(PACKAGE)
     (tmp_path / "gemma.gguf").write_bytes(resources.embedded.joined(parts, PACKAGE))

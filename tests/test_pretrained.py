@@ -304,7 +304,7 @@ def test_the_embedded_encoder_layer_by_layer_in_float64():
         assert largest_difference(states, wanted, batch["attention_mask"]) < 1e-10
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @torch.inference_mode()
 def test_gemma_on_a_text_longer_than_its_window():
     """The real weights: logits, and what both write after two prompts of different lengths, with a cache."""

@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         stream.reconfigure(errors="backslashreplace") if hasattr(stream, "reconfigure") else None
     options = parsed(arguments)
     if options.command == "help":
-        print("\n".join(f"  {name:15}{text}" for name, text in COMMANDS.items()))
+        print(listed())
         return 0
     import address  # not at the top: an older Python must reach the message above
     import environment
@@ -76,21 +76,33 @@ def main(arguments: list[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of commands and options."""
-    result = argparse.ArgumentParser(prog="python tools/book.py", description=__doc__.splitlines()[0])
-    result.add_argument("command", nargs="?", choices=COMMANDS, default="help", metavar="COMMAND")
-    result.add_argument("name", nargs="?", help="of the new chapter, such as 12_language_model")
+    result = argparse.ArgumentParser(
+        prog="python tools/book.py",
+        description=__doc__.splitlines()[0],
+        epilog=f"commands:\n{listed()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    result.add_argument(
+        "command", nargs="?", choices=COMMANDS, default="help", metavar="COMMAND", help="see below"
+    )
+    result.add_argument("name", nargs="?", help="with new: of the chapter, such as 12_language_model")
     result.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="CHAPTER",
-        help="with book or seeds: execute such as 05",
+        help="with book or seeds: execute only what begins so, such as 05; may be given again",
     )
     result.add_argument("--here", action="store_true", help="use the Python that runs this, install nothing")
     result.add_argument(
         "--newest", action="store_true", help="the newest versions that pyproject.toml allows, not the pins"
     )
     return result
+
+
+def listed() -> str:
+    """List the commands, a line for each."""
+    return "\n".join(f"  {name:15}{text}" for name, text in COMMANDS.items())
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:

@@ -35,6 +35,10 @@ KERNEL_STARTUP = ROOT / "tools" / "kernel_startup"
 STEP_PROGRAM = ROOT / "tools" / "training_step.py"
 # Make glibc reuse the memory of large tensors instead of returning it to the system.
 ALLOCATION = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
+CLAIM_FAILED = (
+    "a claim did not hold (its sentence stands above, behind ClaimFailed). Find out why. If the change is "
+    "right, let condition and sentence say what holds now: CONTRIBUTING.md, How claims are tested.\n"
+)
 PREPARE = """\
 import sys
 from chapters_src import resources
@@ -281,6 +285,8 @@ class Run:
         said = self.said()
         self.report.close()
         if self.process.returncode != 0:
+            if "ClaimFailed" in said:
+                said = f"{said.rstrip()}\n\n{CLAIM_FAILED}"
             return said or f"{self.notebook.name}: nbmake ended with exit code {self.process.returncode}"
         target = self.folder / self.notebook.name
         # A kill between the next lines must not leave a record that does not belong to the notebook.

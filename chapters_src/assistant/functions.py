@@ -19,9 +19,8 @@ _ROLE = re.compile(r":[\w:]+:`~?([^`<]*)(?: <[^`]*>)?`")
 def documented() -> dict[str, str]:
     """Collect the public functions and methods with a docstring.
 
-    Returns:
-        The passage of each full name, such as "numpy.squeeze": the name with its arguments on the first line,
-        and up to 90 words of the docstring's first paragraphs on the second.
+    To each full name, such as "numpy.squeeze", belongs a passage: the name with its arguments on the first
+    line, and up to 90 words of the docstring's first paragraphs on the second.
     """
     import matplotlib.pyplot
     import numpy

@@ -68,8 +68,8 @@ def outcome(answer: str, reference: str, passage: str, *, to_the_letter: bool = 
         "right", also of a refusal in its place; "refused", in the wrong place; "wrong": words that stand in
         the passage, in this order, and are not the answer; "invented": they do not stand there.
     """
-    same = answer.strip() == reference.strip() if to_the_letter else False
-    if same or (not to_the_letter and answer_tokens(answer) == answer_tokens(reference)):
+    read = str.strip if to_the_letter else answer_tokens
+    if read(answer) == read(reference):
         return "right"
     if is_refusal(answer):
         return "right" if is_refusal(reference) else "refused"
@@ -95,19 +95,12 @@ def addressee(reply: str) -> str:
 
 
 def findings(reply: str, report: str) -> list[Finding]:
-    """Find the names, versions, names of code, numbers, days and promises of a reply, by rules.
+    """Find the names, versions, names of code, numbers, days and promises of a reply, by rules, in its order.
 
-    A promise is a sentence that says what will happen, and when (`promises`). It is supported only where
-    the report says that somebody has promised something for that time. Everything else is supported if the
-    same characters stand in the report.
-
-    Args:
-        reply: to check.
-        report: what it replies to.
-
-    Returns:
-        The findings, in the order of the reply. Days and numbers inside of a promise are part of it;
-        names and versions there are findings of their own.
+    A promise is a sentence that says what will happen, and when (`promises`). It is supported only where the
+    report says that somebody has promised something for that time. Everything else is supported if the same
+    characters stand in the report. Days and numbers inside of a promise are part of it; names and versions
+    there are findings of their own.
     """
     found: list[Finding] = []
 
@@ -178,15 +171,7 @@ class Blind(NamedTuple):
 
 
 def blinded(first: Sequence[str], second: Sequence[str], seed: int) -> list[Blind]:
-    """Put the answers of two writers side by side, each pair in an order of its own.
-
-    Args:
-        first: N answers.
-        second: of the other writer, to the same questions.
-        seed: of the order.
-
-    Returns:
-        N pairs.
+    """Put the N answers of two writers to the same questions side by side, each pair in an order drawn anew.
 
     Raises:
         ValueError: the numbers of answers differ.
@@ -203,9 +188,7 @@ def blinded(first: Sequence[str], second: Sequence[str], seed: int) -> list[Blin
 def wins_of_first(pairs: Sequence[Blind], votes: Sequence[str]) -> list[float]:
     """Open the key: 1 where the first writer has won, 0 where the second has, 0.5 for a tie.
 
-    Args:
-        pairs: of `blinded`.
-        votes: for each pair "A", "B" or "=".
+    `pairs` are those of `blinded`, and `votes` "A", "B" or "=" for each.
 
     Raises:
         ValueError: a vote is something else, or there are more or fewer of them.

@@ -16,15 +16,11 @@ from chapters_src.transformer import LanguageModel
 
 
 def answer_batch(pairs: Sequence[Pair], padding_id: int) -> dict[str, Tensor]:
-    """Make a batch whose labels are the tokens of the answers.
+    """Make a batch of B prompts with their answers, whose labels are the tokens of the answers.
 
-    Args:
-        pairs: B prompts with their answers.
-        padding_id: fills shorter rows on the right, where no token attends to it.
-
-    Returns:
-        "ids", (B, T), prompt and answer but for the last token; and "labels", (B, T), the token that follows
-        each place, `IGNORED` where that is not a token of the answer.
+    It has "ids", (B, T), prompt and answer but for the last token; and "labels", (B, T), the token that
+    follows each place, `IGNORED` where that is not a token of the answer. `padding_id` fills shorter rows on
+    the right, where no token attends to it.
 
     Raises:
         ValueError: there are no pairs, or a prompt or an answer is empty.
@@ -43,15 +39,9 @@ def answer_batch(pairs: Sequence[Pair], padding_id: int) -> dict[str, Tensor]:
 def answer_log_probabilities(model: LanguageModel, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Compute the log-probability of each answer token, and the logits of no other token.
 
-    Gemma's head has 262,144 rows, so it costs as much as several layers.
-
-    Args:
-        model: a language model of ours.
-        ids: (B, T), padded on the right.
-        labels: (B, T), as `answer_batch` makes them.
-
-    Returns:
-        The log-probabilities, natural logarithms, and the rows that they belong to, both (N,).
+    Gemma's head has 262,144 rows, so it costs as much as several layers. `ids` and `labels` are those of
+    `answer_batch`, (B, T). Returned are the log-probabilities, natural logarithms, and the rows that they
+    belong to, both (N,).
     """
     pays = labels != IGNORED  # (B, T)
     states = model.decoder(ids, None)[pays]  # (N, D)
@@ -60,13 +50,10 @@ def answer_log_probabilities(model: LanguageModel, ids: Tensor, labels: Tensor) 
 
 
 class AnswerLoss(nn.Module):
-    """A language model whose output is the summed loss of a batch's answer tokens.
+    """A language model of ours whose output is the summed loss of a batch's answer tokens.
 
     As a module of its own it can be trained on several processes, which exchange gradients around the forward
     pass of the module that they are given.
-
-    Args:
-        model: a language model of ours.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -105,12 +92,7 @@ def dpo_losses(
 
 
 class PreferenceLoss(nn.Module):
-    """A language model whose output is the summed DPO loss of a batch of preferences.
-
-    Args:
-        model: a language model of ours.
-        beta: as for `dpo_losses`.
-    """
+    """A language model of ours whose output is the summed DPO loss of a batch (`dpo_losses`)."""
 
     def __init__(self, model: LanguageModel, beta: float) -> None:
         super().__init__()
@@ -119,10 +101,8 @@ class PreferenceLoss(nn.Module):
     def forward(self, ids: Tensor, labels: Tensor, reference: Tensor) -> Tensor:
         """Return the sum of the losses, as a tensor of shape ().
 
-        Args:
-            ids: of the B chosen answers with their prompts, then of the B rejected ones, (2 B, T).
-            labels: (2 B, T).
-            reference: the log-probability of each of these answers under the reference, (2 B,).
+        `ids` and `labels`, (2 B, T), are of the B chosen answers with their prompts, then of the B rejected
+        ones; `reference` is the log-probability of each of these answers under the reference, (2 B,).
         """
         sums = summed(*answer_log_probabilities(self.model, ids, labels), len(ids))
         chosen, rejected = sums.chunk(2)
@@ -138,16 +118,9 @@ def summed(log_probabilities: Tensor, rows: Tensor, num_rows: int) -> Tensor:
 def score_answers(
     model: LanguageModel, pairs: Sequence[Pair], padding_id: int, batch_size: int = 8
 ) -> tuple[Tensor, Tensor]:
-    """Score answers that are given.
+    """Return the log-probability of each of N answers, and the number of its tokens, both (N,), on the CPU.
 
-    Args:
-        model: a language model of ours.
-        pairs: N prompts with their answers.
-        padding_id: as for `answer_batch`.
-        batch_size: how many are read at once; similar lengths are read together.
-
-    Returns:
-        The log-probability of each answer, and the number of its tokens, both (N,), on the CPU.
+    `pairs` are prompts with their answers. Similar lengths are read together, `batch_size` at once.
     """
     device = next(model.parameters()).device
     order = sorted(range(len(pairs)), key=lambda i: sum(map(len, pairs[i])))

@@ -30,33 +30,20 @@ class Pair(NamedTuple):
 
 
 def turns(passage: str, question: str, answer: str | None = None) -> list[Turn]:
-    """Return the conversation of one question.
+    """Return the conversation of one question, one or two turns; an answer of None is still to be written.
 
-    Args:
-        passage: what the answer is to be taken from; may be empty.
-        question: of the user.
-        answer: of the assistant; None: it is still to be written.
-
-    Returns:
-        One or two turns. The user's has the passage first, then an empty line, then the question.
+    The user's turn has the passage first, which may be empty, then an empty line, then the question.
     """
     asked = {"role": "user", "content": "\n\n".join(filter(None, (passage.strip(), question.strip())))}
     return [asked] if answer is None else [asked, {"role": "assistant", "content": answer}]
 
 
 def encode_turns(tokenizer: Any, messages: Sequence[Turn], *, add_generation_prompt: bool) -> list[int]:
-    """Encode turns, so that nothing inside of a turn becomes a mark.
+    """Encode turns, each with "role" and "content", so that nothing inside of a turn becomes a mark.
 
-    For texts without marks these are the ids of `apply_chat_template` with `TEMPLATE`. That one takes a
-    mark that somebody has typed for a real one.
-
-    Args:
-        tokenizer: Gemma's, of Transformers.
-        messages: the turns, each with "role" and "content".
-        add_generation_prompt: whether to begin the model's next turn.
-
-    Returns:
-        The ids, from the token that begins a text.
+    For texts without marks these are the ids of `apply_chat_template` with `TEMPLATE`, from the token that
+    begins a text. That one takes a mark that somebody has typed for a real one. The tokenizer is Gemma's, of
+    Transformers; `add_generation_prompt` begins the model's next turn.
 
     Raises:
         ValueError: the tokenizer has no marks, or a role is neither user nor assistant.
@@ -72,16 +59,9 @@ def encode_turns(tokenizer: Any, messages: Sequence[Turn], *, add_generation_pro
 
 
 def encode_pair(tokenizer: Any, passage: str, question: str, answer: str) -> Pair:
-    """Encode a question with its answer, for training.
+    """Encode a question with its answer, for training: the ids of both parts.
 
-    Args:
-        tokenizer: as for `encode_turns`.
-        passage: as for `turns`.
-        question: as for `turns`.
-        answer: what the model is to write.
-
-    Returns:
-        The ids of both parts. The answer's last one is the mark that ends its turn.
+    The answer's last id is the mark that ends its turn. Arguments are as for `encode_turns` and `turns`.
     """
     prompt = encode_turns(tokenizer, turns(passage, question), add_generation_prompt=True)
     return Pair(prompt, [*safe(tokenizer, answer.strip()), marks(tokenizer)[1]])

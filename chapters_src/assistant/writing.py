@@ -50,16 +50,8 @@ def write(
 ) -> list[Written]:
     """Continue prompts with the most probable tokens, up to the end of the turn or of the text.
 
-    Args:
-        model: as for `answer`.
-        tokenizer: as for `answer`.
-        prompts: ids.
-        max_new_tokens: as for `answer`.
-        batch_size: as for `answer`.
-        stop_strings: end a continuation too, for a model that knows no marks.
-
-    Returns:
-        The continuations, without the mark or string that ends them.
+    The continuations come without the mark or string that ended them. Arguments are as for `answer`;
+    `stop_strings` end a continuation too, for a model that knows no marks.
     """
     stop = Stop((marks(tokenizer)[1], tokenizer.eos_token_id), stop_strings, tokenizer)
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))

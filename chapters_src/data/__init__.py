@@ -10,13 +10,7 @@ from chapters_src import resources
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file of the package, with their numbers from 1.
-
-    Args:
-        path: a text file.
-
-    Yields:
-        Number and line, without its end.
+    """Yield the lines of a text file of the package, without their ends, and their numbers from 1.
 
     Raises:
         resources.ResourceError: the file is missing, or a line is not UTF-8.
@@ -34,13 +28,9 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def damaged(path: Path, number: int, problem: str, way_out: str) -> resources.ResourceError:
-    """Return the error for a line that cannot be read.
+    """Return the error for a line that cannot be read; its number is from 1.
 
-    Args:
-        path: its file.
-        number: its number, from 1.
-        problem: what is wrong with it.
-        way_out: what to do about it, for somebody who edits the file.
+    `way_out` says what to do about the problem, for somebody who edits the file.
     """
     return resources.ResourceError(
         f"{path}, line {number}: {problem}; {way_out}. If you have not edited the file, restore it from "

@@ -29,17 +29,14 @@ _PREFERENCE_COLUMNS = ("about", "source", "passage", "question", "chosen", "reje
 
 
 def load(*, promises: bool = True) -> DatasetDict:
-    """Load the pairs of a question about a passage and its answer.
+    """Load the pairs of a question about a passage and its answer: the splits "train" and "test".
 
-    Args:
-        promises: whether the training replies keep the sentence that promises something. Without it they end
-            or go on as if it had never been there; nothing else changes, and there are as many rows.
+    Their columns are `kind` (one of `KINDS`), `source` (the full name of a function, "story/..." or
+    "report/..."), `passage`, `question`, `answer`, and `origin` ("written" or "rule"). An answer of the kind
+    "refuse" is always `REFUSAL`; the question of every reply is `REQUEST`. No source is in both splits.
 
-    Returns:
-        The splits "train" and "test" with the columns `kind` (one of `KINDS`), `source` (the full name of a
-        function, "story/..." or "report/..."), `passage`, `question`, `answer`, and `origin` ("written" or
-        "rule"). An answer of the kind "refuse" is always `REFUSAL`; the question of every reply is `REQUEST`.
-        No source is in both splits.
+    Without `promises` the training replies have no sentence that promises something: they end or go on as if
+    it had never been there. Nothing else changes, and there are as many rows.
 
     Raises:
         resources.ResourceError: a file is missing, or a line is damaged; the message names the file, the line
@@ -54,13 +51,11 @@ def load(*, promises: bool = True) -> DatasetDict:
 
 
 def load_preferences() -> DatasetDict:
-    """Load pairs of a better and a worse answer to the same question.
+    """Load pairs of a better and a worse answer to the same question: the splits "train" and "test".
 
-    Returns:
-        The splits "train" and "test" with the columns `about` (one of `ABOUT`), `source`, `passage`,
-        `question`, `chosen` and `rejected`. The sources are split as in `load`. Of a function with two
-        passages, the one under which the question is refused goes with "invented answer", the one under which
-        it is answered with "wrong refusal".
+    Their columns are `about` (one of `ABOUT`), `source`, `passage`, `question`, `chosen` and `rejected`. The
+    sources are split as in `load`. Of a function with two passages, the one under which the question is
+    refused goes with "invented answer", the one under which it is answered with "wrong refusal".
 
     Raises:
         resources.ResourceError: as for `load`, or no passage of the source goes with a question.
@@ -90,8 +85,7 @@ def load_preferences() -> DatasetDict:
 def load_retrieval() -> Dataset:
     """Load questions in a user's words, about functions that are in no pair.
 
-    Returns:
-        The columns `question` and `functions`: all names that are right, such as "numpy.squeeze".
+    The columns are `question` and `functions`: all names that are right, such as "numpy.squeeze".
 
     Raises:
         resources.ResourceError: as for `load`.

@@ -75,14 +75,9 @@ def laps(count: int, length: int, *, noise: float, generator: torch.Generator) -
 def source_query_target(points: Tensor, given: int) -> tuple[Tensor, Tensor, Tensor]:
     """Split sequences into the encoder's input, the decoder's input, and the target.
 
-    The decoder reads the last given corner and then the true ones, one position early: teacher forcing.
-
-    Args:
-        points: (count, length, 2), or any tensor with positions in its second dimension.
-        given: number of known positions, at least 1 and less than the length.
-
-    Returns:
-        The source, (count, given, ...), and query and target, (count, length - given, ...) each.
+    The decoder reads the last given corner and then the true ones, one position early: teacher forcing. Of
+    points (count, length, ...), of which the first `given` are known, the source is (count, given, ...), and
+    query and target are (count, length - given, ...) each.
 
     Raises:
         ValueError: nothing is given, or nothing is left to predict.

@@ -71,18 +71,14 @@ class Harvest(NamedTuple):
 
 
 def paragraphs(packages: Sequence[str] = PACKAGES, kinds: Sequence[str] = ("prose",)) -> list[Paragraph]:
-    """Load the paragraphs of installed packages.
+    """Load the paragraphs of installed packages, with distinct texts.
+
+    They are sorted by kind, package, module and position in the file. `packages` are names to import, such as
+    `("numpy", "sklearn")`, and `kinds` any of `KINDS`, both in any order.
 
     The first call for a package parses its source, which takes about a second per 5 MB; several packages are
     parsed in parallel. Later calls read the cache. The list depends only on the installed versions and on the
     rules in this file.
-
-    Args:
-        packages: names to import, in any order, such as `("numpy", "sklearn")`.
-        kinds: any of `KINDS`: "prose", "descriptions", "comments".
-
-    Returns:
-        Paragraphs with distinct texts, sorted by kind, package, module and position in the file.
 
     Raises:
         resources.ResourceError: a package is not installed, or the cache folder cannot be written.
@@ -107,13 +103,7 @@ def paragraphs(packages: Sequence[str] = PACKAGES, kinds: Sequence[str] = ("pros
 
 
 def harvest(package: str) -> Harvest:
-    """Harvest one installed package, through the cache.
-
-    Args:
-        package: name to import, such as "sklearn".
-
-    Returns:
-        Its paragraphs, the number of files read, and the modules that were skipped.
+    """Harvest one installed package, named as one imports it, through the cache.
 
     Raises:
         resources.ResourceError: the package is not installed, or the cache folder cannot be written.
@@ -143,14 +133,10 @@ def _fill_cache(packages: Sequence[str]) -> None:
 
 
 def of_each(packages: Sequence[str], harvest: Callable[[str], list[Item]]) -> list[list[Item]]:
-    """Make something else of the docstrings of packages, several packages at a time.
+    """Make something else of the docstrings of packages, several at a time, in order of their names.
 
-    Args:
-        packages: names to import, in any order.
-        harvest: takes such a name; a function of a module, since other processes call it.
-
-    Returns:
-        What it makes of each package, in alphabetical order of their names.
+    `harvest` takes the name of a package, as one imports it; it is a function of a module, since other
+    processes call it.
 
     Raises:
         resources.ResourceError: a package is not installed.
@@ -168,9 +154,6 @@ def of_each(packages: Sequence[str], harvest: Callable[[str], list[Item]]) -> li
 def cache_key(package: str) -> dict[str, str]:
     """Return everything that the harvest of a package depends on.
 
-    Args:
-        package: name to import, such as "sklearn".
-
     Raises:
         resources.ResourceError: the package is not installed, or has no version.
     """
@@ -186,11 +169,8 @@ def cache_key(package: str) -> dict[str, str]:
 def split_of(module: str) -> str:
     """Return the split of a module: entire top-level modules are held out, such as `scipy.sparse`.
 
-    Args:
-        module: dotted name. Only its first two parts count.
-
-    Returns:
-        "test" for about 6% of the modules, "validation" for 4%, else "train". The name alone decides.
+    It is "test" for about 6% of the modules, "validation" for 4%, else "train". The first two parts of the
+    dotted name alone decide.
     """
     unit = ".".join(module.split(".")[:2])
     # The salt was chosen by sizes alone: with it, no package makes up more than half of a split.
@@ -199,14 +179,9 @@ def split_of(module: str) -> str:
 
 
 def split(paragraphs: Iterable[Paragraph]) -> dict[str, list[Paragraph]]:
-    """Split paragraphs by module, and drop held-out ones that overlap with earlier splits.
+    """Split paragraphs of any kind by module, and drop held-out ones that overlap with earlier splits.
 
-    Args:
-        paragraphs: paragraphs of any kind.
-
-    Returns:
-        Paragraphs by split (see `SPLITS`). Validation shares no run of 13 words with training, and test none
-        with either.
+    Validation shares no run of 13 words with training, and test none with either (see `SPLITS`).
     """
     splits: dict[str, list[Paragraph]] = {name: [] for name in SPLITS}
     for paragraph in paragraphs:
@@ -220,28 +195,16 @@ def split(paragraphs: Iterable[Paragraph]) -> dict[str, list[Paragraph]]:
 
 
 def runs(text: str) -> set[int]:
-    """Return the 13-word runs of a text: copied texts have some in common.
+    """Return the 13-word runs of a text: copied texts have some in common. Shorter texts have none.
 
-    Args:
-        text: any text. Only its letters a to z and its digits count, in lower case.
-
-    Returns:
-        A hash of each run, stable within one process; empty for texts with fewer words.
+    Only letters a to z and digits count, in lower case. A run is a hash, stable within one process.
     """
     words = re.findall(r"[a-z0-9]+", text.lower())
     return {hash(tuple(words[i : i + RUN])) for i in range(len(words) - RUN + 1)}
 
 
 def harvest_folder(package: str, folder: Path) -> Harvest:
-    """Harvest the source files of a folder, without the cache.
-
-    Args:
-        package: dotted name of the package whose source the folder holds.
-        folder: the folder, which holds `__init__.py`.
-
-    Returns:
-        Its paragraphs, the number of files read, and the modules that were skipped.
-    """
+    """Harvest the source files of a folder, which holds the `__init__.py` of a package, without the cache."""
     found: dict[str, dict[str, Paragraph]] = {kind: {} for kind in KINDS}
     files, skipped = 0, []
     for module, source, docstrings in _modules(package, folder):
@@ -257,24 +220,15 @@ def harvest_folder(package: str, folder: Path) -> Harvest:
         for kind in KINDS:
             for text in texts[kind]:
                 found[kind].setdefault(text, Paragraph(text, package, module))
-    return Harvest(
-        prose=list(found["prose"].values()),
-        descriptions=list(found["descriptions"].values()),
-        comments=list(found["comments"].values()),
-        files=files,
-        skipped=skipped,
-    )
+    texts_by_kind = {kind: list(found[kind].values()) for kind in KINDS}
+    return Harvest(**texts_by_kind, files=files, skipped=skipped)
 
 
 def each_docstring(package: str) -> Iterator[tuple[str, str]]:
-    """Yield the docstrings of an installed package, as they stand in its source.
+    """Yield the docstrings of an installed package, as they stand in its source, each with its module.
 
-    Args:
-        package: name to import, such as "sklearn".
-
-    Yields:
-        The dotted name of a module and one of its docstrings: modules in alphabetical order, docstrings in
-        file order. Files that cannot be parsed are skipped.
+    The module comes first, by its dotted name. Modules are in alphabetical order, docstrings in file order.
+    Files that cannot be parsed are skipped.
 
     Raises:
         resources.ResourceError: the package is not installed.
@@ -370,14 +324,11 @@ _NAME = re.compile(r"\*{0,2}[\w.]+(?: ?\([^()]*(?:\([^()]*\)[^()]*)*\))?: +(?=\S
 
 
 def prose(docstring: str) -> list[str]:
-    """Extract the paragraphs of prose from one docstring.
+    """Extract the paragraphs of prose from one docstring, as single lines without inline markup, in order.
 
-    Args:
-        docstring: as it stands in the source: reStructuredText, Markdown, the styles of NumPy and Google.
-
-    Returns:
-        Paragraphs as single lines, inline markup removed, in order. Parameter lists, doctests, code, tables,
-        formulas, references and directives are left out, and so is anything that does not read as a sentence.
+    The source may be reStructuredText, Markdown, or in the styles of NumPy and Google. Parameter lists,
+    doctests, code, tables, formulas, references and directives are left out, and so is anything that does not
+    read as a sentence.
     """
     return _paragraphs(docstring, "prose")
 
@@ -385,11 +336,7 @@ def prose(docstring: str) -> list[str]:
 def descriptions(docstring: str) -> list[str]:
     """Extract the descriptions of single parameters, attributes, results and errors from one docstring.
 
-    Args:
-        docstring: as for `prose`.
-
-    Returns:
-        Paragraphs as single lines, without the name and the type, under the same rules as prose.
+    They are lines like those of `prose`, without the name and the type, under the same rules.
     """
     return _paragraphs(docstring, "descriptions")
 

@@ -34,11 +34,10 @@ _CONFIGURATION = "split"  # The published data set has another one, unsplit and 
 
 
 def load() -> "DatasetDict":
-    """Load the messages.
+    """Load the messages: the splits "train", "validation" and "test".
 
-    Returns:
-        The splits "train", "validation" and "test", each with the columns `text` (a string) and `label` (a
-        ClassLabel with the names of `LABELS`, that is, integers from 0 to 5).
+    Their columns are `text` (a string) and `label` (a ClassLabel with the names of `LABELS`, that is,
+    integers from 0 to 5).
 
     Raises:
         resources.ResourceError: the data is not available, or a file is damaged; the message names the file
@@ -57,11 +56,9 @@ def load() -> "DatasetDict":
 
 
 def planted_errors() -> "pd.DataFrame":
-    """Load the labels that are wrong on purpose.
+    """Load the labels that are wrong on purpose, a row for each message.
 
-    Returns:
-        One row per message, with the columns `split`, `row` (its position in that split, from 0) and `label`
-        (the true one, as a word).
+    The columns are `split`, `row` (its position in that split, from 0) and `label` (the true one, as a word).
 
     Raises:
         resources.ResourceError: full resources are chosen, or the file is missing or damaged.
@@ -70,11 +67,9 @@ def planted_errors() -> "pd.DataFrame":
 
 
 def second_readings() -> "pd.DataFrame":
-    """Load the labels of test messages that were labeled a second time.
+    """Load the labels of test messages that were labeled a second time, a row for each message.
 
-    Returns:
-        One row per message, with the columns `row` (its position in the test split, from 0), `label` and
-        `second_label` (as words).
+    The columns are `row` (its position in the test split, from 0), `label` and `second_label` (as words).
 
     Raises:
         resources.ResourceError: full resources are chosen, or the file is missing or damaged.
@@ -83,11 +78,10 @@ def second_readings() -> "pd.DataFrame":
 
 
 def ambiguous() -> "pd.DataFrame":
-    """Load the messages that can be read in two ways.
+    """Load the messages that can be read in two ways, a row for each.
 
-    Returns:
-        One row per message, with the columns `split`, `row` (its position in that split, from 0) and
-        `second_label` (the other reading, as a word).
+    The columns are `split`, `row` (its position in that split, from 0) and `second_label` (the other reading,
+    as a word).
 
     Raises:
         resources.ResourceError: full resources are chosen, or the file is missing or damaged.

@@ -17,10 +17,7 @@ from typing import NamedTuple
 from chapters_src.data import damaged, lines_of
 
 LABELS = ("PER", "ORG", "LOC", "MISC", "PACKAGE")
-BIO_LABELS = (
-    "O",
-    *(f"{place}-{label}" for label in LABELS for place in "BI"),
-)  # By the ids of a classifier.
+BIO_LABELS = ("O", *(f"{place}-{label}" for label in LABELS for place in "BI"))  # In the order of ids.
 SPLITS = ("train", "validation", "test")
 
 _MARK = re.compile(r"\[([^][]*)\]\(([^()]*)\)")
@@ -48,10 +45,7 @@ class Sentence(NamedTuple):
 
 
 def sentences() -> dict[str, list[Sentence]]:
-    """Load the sentences.
-
-    Returns:
-        The splits "train", "validation" and "test", each in the order of its file.
+    """Load the sentences of the splits "train", "validation" and "test", each in the order of its file.
 
     Raises:
         resources.ResourceError: a file is missing or empty, or a line is damaged; the message names the file,
@@ -69,13 +63,9 @@ def _read(path: Path) -> Iterator[Sentence]:
 
 
 def parse(line: str) -> Sentence:
-    """Read a sentence whose entities are marked.
+    """Read a sentence whose entities are marked, and return it without the marks.
 
-    Args:
-        line: such as "[Ada Moreno](PER) filed a bug from [Lisbon](LOC)." Square brackets are only for marks.
-
-    Returns:
-        The sentence without the marks, and its entities.
+    "[Ada Moreno](PER) filed a bug from [Lisbon](LOC)." is such a line. Square brackets are only for marks.
 
     Raises:
         ValueError: the line is empty; it has a stray bracket, a mark within a mark, an unknown
@@ -118,17 +108,12 @@ def bio_labels(
 ) -> list[str | None]:
     """Turn entities into a label for each token: B- for the first token of an entity, I- for the others.
 
-    A token belongs to the (first) entity that it overlaps, so this works for words, for pieces of words, and
-    for tokens that include the space before them.
+    A token belongs to the first entity, from left to right, that it overlaps, so this works for words, for
+    pieces of words, and for tokens that include the space before them.
 
-    Args:
-        entities: from left to right.
-        offsets: start and end (exclusive) of each token, as fast tokenizers return them. They are equal for a
-            token without characters, such as [CLS] and padding.
-        special: the label of a token without characters.
-
-    Returns:
-        One label per token: one of `BIO_LABELS`, or `special`.
+    `offsets` are start and end (exclusive) of each token, as fast tokenizers return them. They are equal for
+    a token without characters, such as [CLS] and padding, whose label is `special`; the others get one of
+    `BIO_LABELS`.
     """
     entities = list(entities)
     labels: list[str | None] = []
@@ -146,16 +131,9 @@ def bio_labels(
 
 
 def capitalized(text: str, label: str) -> tuple[Entity, ...]:
-    """Find names by a rule: runs of capitalized words.
+    """Find names by a rule, from left to right: runs of capitalized words. All get the same label.
 
     A baseline. The first word of the text counts only if the second one has a capital, too; "I" never does.
-
-    Args:
-        text: a sentence.
-        label: the label of all of them.
-
-    Returns:
-        The names, from left to right.
     """
     words = list(_WORD.finditer(text))
     runs: list[Entity] = []
@@ -174,16 +152,9 @@ def capitalized(text: str, label: str) -> tuple[Entity, ...]:
 
 
 def looked_up(text: str, names: Mapping[str, str]) -> tuple[Entity, ...]:
-    """Find names that are in a list.
+    """Find names of a list, case-sensitively, from left to right. The list has a label for each name.
 
     A baseline. Of overlapping names, the leftmost counts, then the longest.
-
-    Args:
-        text: a sentence.
-        names: a label for each name; case-sensitive.
-
-    Returns:
-        The names, from left to right.
     """
     if not names:
         return ()

@@ -19,18 +19,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from transformers import PreTrainedModel
 
-FAMILIES = ("forerunner", "encoder", "decoder", "encoder-decoder", "long documents", "vision")
-LIBRARY = ("yes", "dropped", "never")  # Whether the Transformers library has the model.
 _NUMBERS = ("context", "vocabulary", "paper_parameters", "at_work")  # Integers that a model may lack.
 _FILE = Path(__file__).with_suffix("") / "models.csv"
 
 
 def load() -> "pd.DataFrame":
-    """Load the models.
+    """Load the models, one row each, indexed by name, with the columns that the card describes.
 
-    Returns:
-        One row per model, indexed by name, with the columns that the card describes. Missing numbers are
-        `<NA>`, missing text is empty.
+    Missing numbers are `<NA>`, missing text is empty.
     """
     import pandas as pd
 
@@ -46,9 +42,8 @@ def load() -> "pd.DataFrame":
 def libraries() -> "pd.DataFrame":
     """Load the libraries around the models: `models/libraries.csv`. Chapter 01 draws them.
 
-    Returns:
-        One row per library, indexed by name, with the columns "level" (from 0, at the top of the picture),
-        "does" (in a few words) and "gives_to" (others, one level below, separated by spaces).
+    There is one row per library, indexed by name, with the columns "level" (from 0, at the top of the
+    picture), "does" (in a few words) and "gives_to" (others, one level below, separated by spaces).
     """
     import pandas as pd
 
@@ -56,14 +51,7 @@ def libraries() -> "pd.DataFrame":
 
 
 def settings(row: Mapping[str, Any], size: Literal["published", "tiny"]) -> dict[str, Any]:
-    """Read the settings of a configuration.
-
-    Args:
-        row: a row of the table that `load` returns.
-        size: "published", or "tiny", whose settings replace some of the published ones.
-
-    Returns:
-        The keyword arguments of the configuration, by name.
+    """Read the arguments of a configuration from a row of `load`; tiny ones replace published ones.
 
     Raises:
         ValueError: the size is unknown, or the settings do not have the form `name=value name=value`.
@@ -77,12 +65,7 @@ def settings(row: Mapping[str, Any], size: Literal["published", "tiny"]) -> dict
 def build(row: Mapping[str, Any], size: Literal["published", "tiny"]) -> "PreTrainedModel":
     """Make a model with random weights on the current device; `with torch.device("meta")` needs no memory.
 
-    Args:
-        row: a row of the table that `load` returns.
-        size: "published" or "tiny".
-
-    Returns:
-        The model, of the class that the row names, ready for evaluation.
+    It is of the class that the row of `load` names, ready for evaluation.
 
     Raises:
         ValueError: the library has no class for this model, or the size is unknown.
@@ -96,14 +79,10 @@ def build(row: Mapping[str, Any], size: Literal["published", "tiny"]) -> "PreTra
 
 
 def count_by_hand(row: Mapping[str, Any], *, at_work: bool = False) -> int:
-    """Add up the parameters of a model at its published size, from its settings alone.
+    """Add up the parameters of a row's class at its published size, from its settings alone.
 
-    Args:
-        row: a row of the table that `load` returns.
-        at_work: of the experts of a layer, count only as many as work on a token.
-
-    Returns:
-        The number of parameters of the row's class; a matrix that is used twice counts once.
+    A matrix that is used twice counts once. `at_work`: of the experts of a layer, only as many as work on a
+    token count.
 
     Raises:
         ValueError: there is no formula for that class yet.

@@ -44,11 +44,9 @@ class Question(NamedTuple):
 
 
 def questions() -> dict[str, list[Question]]:
-    """Load the questions that their paragraph answers.
+    """Load the questions that their paragraph answers: the splits "train", "validation" and "test".
 
-    Returns:
-        The splits "train", "validation" and "test", each in the order of its file. Each paragraph is in one
-        split only.
+    Each is in the order of its file, and each paragraph in one split only.
 
     Raises:
         resources.ResourceError: a file is missing, or a line is damaged; the message names the file, the line
@@ -58,10 +56,7 @@ def questions() -> dict[str, list[Question]]:
 
 
 def unanswerable_questions() -> dict[str, list[Question]]:
-    """Load the questions that their paragraph only seems to answer.
-
-    Returns:
-        The questions by split of the paragraph, each with an empty answer.
+    """Load the questions that their paragraph only seems to answer, by its split, each with an empty answer.
 
     Raises:
         resources.ResourceError: as for `questions`, or a named paragraph does not exist.
@@ -174,13 +169,9 @@ def _answered(name: str, context: str, question: str, line: str) -> Question:
 
 
 def kind(question: str) -> str:
-    """Return the kind of a question, by its first question word.
+    """Return the kind of a question, one of `KINDS`, by its first question word.
 
-    Args:
-        question: a question, such as "By how much did it grow?"
-
-    Returns:
-        One of `KINDS`; *whom* and *whose* count as "who".
+    *Whom* and *whose* count as "who".
 
     Raises:
         ValueError: there is no question word.
@@ -192,14 +183,9 @@ def kind(question: str) -> str:
 
 
 def first_capitals(context: str, question: str) -> str:
-    """Answer with the first capitalized words of the first sentence: a baseline.
+    """Answer with the first capitalized words of the first sentence, whatever is asked: a baseline.
 
-    Args:
-        context: a paragraph.
-        question: ignored.
-
-    Returns:
-        A run of capitalized words, preferably not the one that opens the sentence; empty if there is none.
+    It prefers a run that does not open the sentence; without capitals the answer is empty.
     """
     sentence = split_sentences(context)[0]
     runs = [match[0] for match in re.finditer(r"\b[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*", sentence)]
@@ -210,13 +196,8 @@ def first_capitals(context: str, question: str) -> str:
 def by_kind(context: str, question: str) -> str:
     """Answer with words of the likeliest sentence that suit the kind of question: the best baseline.
 
-    Args:
-        context: a paragraph.
-        question: a question about it.
-
-    Returns:
-        Capitalized words for *who* and *where*, a number for *how many*, *how much* and *when*, and the full
-        sentence for everything else, or if it has none of these.
+    These are capitalized words for *who* and *where*, a number for *how many*, *how much* and *when*, and the
+    full sentence for everything else, or if it has none of these.
     """
     sentence = likeliest_sentence(context, question)
     asked = kind(question)
@@ -228,15 +209,7 @@ def by_kind(context: str, question: str) -> str:
 
 
 def likeliest_sentence(context: str, question: str) -> str:
-    """Answer with the sentence that has the most words of the question: a baseline.
-
-    Args:
-        context: a paragraph.
-        question: a question about it.
-
-    Returns:
-        The sentence; the first one of equals.
-    """
+    """Answer with the sentence that has the most words of the question, the first of equals: a baseline."""
     wanted = set(re.findall(r"\w+", question.lower()))
     return max(
         split_sentences(context), key=lambda sentence: len(wanted & set(re.findall(r"\w+", sentence.lower())))
@@ -244,15 +217,9 @@ def likeliest_sentence(context: str, question: str) -> str:
 
 
 def nearest_number(context: str, question: str) -> str:
-    """Answer with the first number of the likeliest sentence: a baseline for "how many".
+    """Answer with the first number of the likeliest sentence, as written: a baseline for "how many".
 
-    Args:
-        context: a paragraph.
-        question: a question about it.
-
-    Returns:
-        The number as written, in digits or words; the first of the paragraph if that sentence has none; empty
-        if the paragraph has none either.
+    If that sentence has none, it is the first of the paragraph; empty if that has none either.
     """
     number = _NUMBER.search(likeliest_sentence(context, question)) or _NUMBER.search(context)
     return number[0] if number else ""

@@ -67,18 +67,12 @@ class Pairs(NamedTuple):
 
 
 def pairs(packages: Sequence[str] = PACKAGES) -> Pairs:
-    """Load the pairs of installed packages.
+    """Load the pairs of installed packages, named as one imports them, by split, and what was dropped.
 
     The first call for a package parses its source; later calls read the cache. The same installed versions
     and the same rules give the same pairs. Pairs are split by module (`docstrings.split_of`), and a held-out
     pair shares no run of 13 words with the texts of training modules. So a language model trained on the
     training split of the docstrings has never seen a test pair.
-
-    Args:
-        packages: names to import, in any order.
-
-    Returns:
-        The pairs by split, and what was dropped.
 
     Raises:
         resources.ResourceError: a package is not installed, or the cache folder cannot be written.
@@ -94,15 +88,11 @@ def pairs(packages: Sequence[str] = PACKAGES) -> Pairs:
 
 
 def pair_of(docstring: str) -> tuple[str, list[str]] | None:
-    """Extract summary and body from one docstring.
+    """Extract summary and body from one docstring, as it stands in the source.
 
-    Args:
-        docstring: as it stands in the source.
-
-    Returns:
-        The first paragraph, if it is one sentence (a missing period is added), and the paragraphs of prose
-        below it, without inline markup. A signature above the first paragraph, as in compiled functions, is
-        skipped. None if there is no such sentence, or no prose below it.
+    They are the first paragraph, if it is one sentence (a missing period is added), and the paragraphs of
+    prose below it, without inline markup. A signature above the first paragraph, as in compiled functions, is
+    skipped. None if there is no such sentence, or no prose below it.
     """
     first, _, rest = _cut(inspect.cleandoc(docstring))
     if _SIGNATURE.fullmatch(first):
@@ -195,14 +185,10 @@ def _problem(pair: Pair) -> str | None:
 
 
 def overlap(pair: Pair) -> float:
-    """Return the share of a summary's content words that occur in the body, in some form.
+    """Return the share of a summary's content words that occur in the body, in some form, from 0 to 1.
 
-    Args:
-        pair: a text and its summary.
-
-    Returns:
-        From 0 to 1. Words are compared by their first five letters, so that "array" and "arrays" agree;
-        function words, and "return" and "use", do not count. 0 without content words.
+    Words are compared by their first five letters, so that "array" and "arrays" agree; function words, and
+    "return" and "use", do not count. 0 without content words.
     """
     in_body = {word[:5] for word in _words(pair.body)}
     content = [word for word in _words(pair.summary) if word not in _FUNCTION_WORDS]

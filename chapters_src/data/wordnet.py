@@ -55,13 +55,9 @@ class WordNet(NamedTuple):
         return [self.synsets[name] for name in self.senses[word]]
 
     def chains(self, name: str) -> list[list[str]]:
-        """Follow the hypernyms of a synset to the top, along every path.
+        """Follow the hypernyms of a synset, such as "panda.n.01", to the top, along every path.
 
-        Args:
-            name: name of the synset, such as "panda.n.01".
-
-        Returns:
-            Names of synsets; each chain begins at the top and ends with `name`.
+        Each chain begins at the top and ends with the synset itself.
 
         Raises:
             KeyError: the synset was not loaded.
@@ -73,14 +69,10 @@ class WordNet(NamedTuple):
 
 
 def read(words: Sequence[str] = WORDS) -> WordNet:
-    """Load the senses of words.
+    """Load the senses of words, and all synsets above them.
 
-    Args:
-        words: words of `WORDS` need nothing but this package. With any other word, all are looked up in
-            NLTK's copy of WordNet.
-
-    Returns:
-        The senses, and all synsets above them.
+    Words of `WORDS` need nothing but this package. With any other word, all are looked up in NLTK's copy of
+    WordNet.
 
     Raises:
         resources.ResourceError: a word needs NLTK's copy, which is not installed; or a file is damaged.
@@ -100,14 +92,10 @@ def read(words: Sequence[str] = WORDS) -> WordNet:
 
 
 def extract(words: Sequence[str], reader: Any) -> WordNet:
-    """Look up words with NLTK's reader, as was done for the extract.
+    """Look up words with NLTK's reader, as was done for the extract: their senses and all synsets above them.
 
-    Args:
-        words: as they stand in a dictionary.
-        reader: `nltk.corpus.wordnet`, or a `WordNetCorpusReader` of another folder.
-
-    Returns:
-        Their senses, without those of inflected forms ("flies" for "fly"), and all synsets above them.
+    `reader` is `nltk.corpus.wordnet`, or a `WordNetCorpusReader` of another folder. Senses of inflected forms
+    ("flies" for "fly") are left out.
     """
     senses, synsets = {}, {}
     for word in words:
@@ -136,12 +124,7 @@ def _with_what_is_above(senses: dict[str, tuple[str, ...]], synsets: dict[str, S
 
 
 def write(wordnet: WordNet, folder: Path) -> None:
-    """Write what `read` reads, for an extract of other words.
-
-    Args:
-        wordnet: what `extract` returned.
-        folder: an existing folder for the two files.
-    """
+    """Write the two files that `read` reads into an existing folder, for an `extract` of other words."""
     senses = [(word, name) for word, names in wordnet.senses.items() for name in names]
     synsets = [
         (s.name, "|".join(s.words), "|".join(s.hypernyms), s.definition) for s in wordnet.synsets.values()

@@ -25,29 +25,3 @@ from chapters_src.decoding.speculation import Draft, Speculation, speculative
 from chapters_src.decoding.state import DecodingState, start_decoding
 from chapters_src.decoding.stepwise import Streamed, greedy, sample, stream
 from chapters_src.decoding.stopping import Stop
-
-__all__ = [
-    "Continuation",
-    "DecodingState",
-    "Draft",
-    "Filter",
-    "Scored",
-    "Speculation",
-    "Stop",
-    "Streamed",
-    "beam_sample",
-    "beam_search",
-    "greedy",
-    "min_p",
-    "no_repeat_ngram",
-    "repetition_penalty",
-    "sample",
-    "sequence_log_probability",
-    "speculative",
-    "start_decoding",
-    "stream",
-    "temperature",
-    "top_k",
-    "top_p",
-    "typical_p",
-]

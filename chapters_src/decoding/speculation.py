@@ -95,9 +95,8 @@ class _ModelDraft:
         shared = _num_shared(self._read, ids)
         if shared == len(ids) < len(self._read):
             shared -= 1  # Read the last token again, for the logits after it.
-        self._state.crop(
-            self._state.length - len(self._read) + shared
-        )  # Raises an error with a sliding window.
+        # Raises an error with a sliding window.
+        self._state.crop(self._state.length - len(self._read) + shared)
         if shared < len(ids):
             self._state.step(torch.tensor([ids[shared:]], device=self._device))
         self._read = list(ids)
@@ -139,15 +138,10 @@ class _Rules:
         return int(draw(logits.softmax(dim=-1), 1, self.generator))
 
     def accept(self, tokens: list[int], proposed: Tensor, wanted: Tensor) -> tuple[int, int]:
-        """Accept or reject the proposed tokens.
+        """Accept or reject k proposed tokens; return how many are accepted, and the token that follows them.
 
-        Args:
-            tokens: k proposed tokens.
-            proposed: the draft's logits for them, (k, V).
-            wanted: the model's logits for them, and after the last one, (k + 1, V).
-
-        Returns:
-            The number of accepted tokens, and the token that follows them.
+        `proposed` are the draft's logits for them, (k, V), and `wanted` the model's, with those after the
+        last one, (k + 1, V).
         """
         if self.generator is None:
             best = wanted.argmax(dim=-1).tolist()

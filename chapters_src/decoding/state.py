@@ -75,9 +75,8 @@ def start_decoding(
         )
     memory = None if target_ids is None else _encoded(model, ids.long(), source_mask)
     capacity = prompt.size(1) + max_new_tokens
-    if isinstance(model, LanguageModel | EncoderDecoder):
-        return _OwnState(model, prompt.long(), prompt_mask, capacity, memory)
-    return _LibraryState(model, prompt.long(), prompt_mask, capacity, memory)
+    state = _OwnState if isinstance(model, LanguageModel | EncoderDecoder) else _LibraryState
+    return state(model, prompt.long(), prompt_mask, capacity, memory)
 
 
 class DecodingState(ABC):
@@ -87,8 +86,9 @@ class DecodingState(ABC):
     """
 
     def __init__(
-        self, ids: Tensor, attention_mask: Tensor | None, capacity: int, memory: Memory | None
+        self, model: Any, ids: Tensor, attention_mask: Tensor | None, capacity: int, memory: Memory | None
     ) -> None:
+        self._model = model
         self._batch_size, self._is_consistent = len(ids), True
         self._memory = memory
         self.capacity = capacity  # Maximum number of tokens, including padding.
@@ -100,6 +100,7 @@ class DecodingState(ABC):
             ids, attention_mask = ids.gather(1, order), attention_mask.gather(1, order)
             self._is_token = attention_mask.new_ones(len(ids), capacity, dtype=torch.bool)
             self._is_token[:, : ids.size(1)] = attention_mask.bool()
+        self._prepare(ids)
         states = self._read(ids)
         self._next_logits: Tensor | None = self._logits(states[:, -1])
 
@@ -201,6 +202,10 @@ class DecodingState(ABC):
         return counted[:, self.length :].clamp(min=0)  # (B, T)
 
     @abstractmethod
+    def _prepare(self, ids: Tensor) -> None:
+        """Make what reading needs, before the first tokens, (B, P), are read."""
+
+    @abstractmethod
     def _read(self, ids: Tensor) -> Tensor:
         """Read (B, T) new tokens, and return the input of `_logits`, (B, T, ...)."""
 
@@ -222,20 +227,11 @@ class DecodingState(ABC):
 class _OwnState(DecodingState):
     """For our models. Memory for all keys and values is allocated at the start."""
 
-    def __init__(
-        self,
-        model: LanguageModel | EncoderDecoder,
-        ids: Tensor,
-        attention_mask: Tensor | None,
-        capacity: int,
-        memory: Memory | None,
-    ) -> None:
-        self._model = model
-        stack, like = model.decoder.stack, model.decoder.embedding.tokens.weight
-        self._caches = stack.make_caches(len(ids), capacity, like)
-        all_positions = torch.arange(capacity, device=ids.device)[None]
+    def _prepare(self, ids: Tensor) -> None:
+        stack, like = self._model.decoder.stack, self._model.decoder.embedding.tokens.weight
+        self._caches = stack.make_caches(len(ids), self.capacity, like)
+        all_positions = torch.arange(self.capacity, device=ids.device)[None]
         self._angles = stack.angles(all_positions, like.dtype)
-        super().__init__(ids, attention_mask, capacity, memory)
 
     def _read(self, ids: Tensor) -> Tensor:
         decoder, num_new = self._model.decoder, ids.size(1)
@@ -289,19 +285,10 @@ class _OwnState(DecodingState):
 class _LibraryState(DecodingState):
     """For models of the Transformers library, with the library's own cache, which grows by copying."""
 
-    def __init__(
-        self,
-        model: Any,
-        ids: Tensor,
-        attention_mask: Tensor | None,
-        capacity: int,
-        memory: Memory | None,
-    ) -> None:
-        self._model = model
+    def _prepare(self, ids: Tensor) -> None:
         self._cache: Any = None  # Of the library; its class depends on the model.
         # Models without the argument have no positions (ALiBi), or compute them from the mask.
-        self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
-        super().__init__(ids, attention_mask, capacity, memory)
+        self._takes_positions = "position_ids" in inspect.signature(self._model.forward).parameters
 
     def _read(self, ids: Tensor) -> Tensor:
         end = self.length + ids.size(1)

@@ -55,8 +55,7 @@ class Stop:
     def reason(self, ids: Sequence[int]) -> str | None:
         """Return why a continuation ends with the last of its ids; no earlier one has ended it.
 
-        Returns:
-            "end" for an end id, "stop" for a stop string; None if it does not end.
+        It is "end" for an end id, "stop" for a stop string; None if it does not end.
         """
         if ids[-1] in self.end_ids:
             return "end"

@@ -18,41 +18,4 @@ from chapters_src.evaluation.calibration import (
 from chapters_src.evaluation.classification import accuracy, classification_scores, macro_f1, recall_at_k
 from chapters_src.evaluation.documents import bits_per_byte, document_log_probabilities
 from chapters_src.evaluation.intervals import Interval, bootstrap_interval, paired_bootstrap
-from chapters_src.evaluation.rouge import (
-    RougeScore,
-    rouge,
-    rouge_l,
-    rouge_l_sum,
-    rouge_n,
-    rouge_tokens,
-)
-
-__all__ = [
-    "Interval",
-    "RougeScore",
-    "accuracy",
-    "answer_scores",
-    "answer_tokens",
-    "bits_per_byte",
-    "bleu",
-    "bleu_of_statistics",
-    "bleu_statistics",
-    "bootstrap_interval",
-    "chrf",
-    "classification_scores",
-    "cross_entropies",
-    "document_log_probabilities",
-    "exact_match",
-    "expected_calibration_error",
-    "fit_temperature",
-    "macro_f1",
-    "paired_bootstrap",
-    "recall_at_k",
-    "reliability",
-    "rouge",
-    "rouge_l",
-    "rouge_l_sum",
-    "rouge_n",
-    "rouge_tokens",
-    "token_f1",
-]
+from chapters_src.evaluation.rouge import RougeScore, rouge, rouge_l, rouge_l_sum, rouge_n, rouge_tokens

@@ -44,13 +44,8 @@ def token_f1(prediction: str, reference: str) -> float:
 def answer_scores(predictions: Sequence[str], references: References) -> pd.DataFrame:
     """Return a table of the scores of each answer, for means, intervals and the worst cases.
 
-    Args:
-        predictions: N answers; an empty one means that there is no answer.
-        references: for each prediction, a text or a list of texts, of which the best match counts, separately
-            for each score.
-
-    Returns:
-        A row for each prediction, with the columns "exact_match" and "f1", from 0 to 1.
+    The columns are "exact_match" and "f1", from 0 to 1. An empty prediction means that there is no answer. Of
+    several references the best match counts, separately for each score.
 
     Raises:
         TypeError, ValueError: as for `rouge`.

@@ -10,12 +10,8 @@ from chapters_src.evaluation.arrays import Array, check_columns, check_probabili
 def cross_entropies(logits: Array, labels: Array) -> np.ndarray:
     """Return the cross-entropy of each example: the negative log-probability of its true class.
 
-    Args:
-        logits: (N, num_classes).
-        labels: true classes as integers from 0, (N,).
-
-    Returns:
-        (N,), in nats, float64. The mean is the usual cross-entropy.
+    Logits are (N, num_classes), and labels true classes as integers from 0, (N,). The result is (N,), in
+    nats, float64; its mean is the usual cross-entropy.
 
     Raises:
         ValueError: the shapes do not match, a logit is not finite, or a label is out of range.
@@ -28,14 +24,10 @@ def cross_entropies(logits: Array, labels: Array) -> np.ndarray:
 def reliability(probabilities: Array, labels: Array, num_bins: int = 10) -> pd.DataFrame:
     """Return the confidence and accuracy of each bin: the table behind a reliability diagram.
 
-    Args:
-        probabilities: (N, num_classes), rows sum to 1. The confidence of an example is its highest one.
-        labels: true classes as integers from 0, (N,).
-        num_bins: number of bins of equal width from 0 to 1; each includes its upper end.
-
-    Returns:
-        One row per bin: "low" and "high" (its ends), "confidence" and "accuracy" (means over its examples;
-        NaN if there are none) and "count".
+    Rows of `probabilities`, (N, num_classes), sum to 1; the highest one is the confidence of an example.
+    `labels` are true classes as integers from 0, (N,). Bins have equal width from 0 to 1; each includes its
+    upper end. Their rows have "low" and "high" (the ends), "confidence" and "accuracy" (means over the
+    examples; NaN if there are none) and "count".
 
     Raises:
         ValueError: the shapes do not match, rows are not probabilities, a label is out of range, or there are

@@ -7,17 +7,11 @@ from chapters_src.evaluation.arrays import Array, check_classes, to_array
 
 
 def classification_scores(labels: Array, predictions: Array) -> dict[str, float]:
-    """Compute accuracy and F1 with scikit-learn.
+    """Compute accuracy and F1 with scikit-learn, from true and predicted classes, integers or strings, (N,).
 
-    A class that is never predicted has an F1 of 0; one that is not in `labels` either does not count.
-
-    Args:
-        labels: true classes, integers or strings, (N,).
-        predictions: predicted classes, (N,).
-
-    Returns:
-        "accuracy", "macro_f1" (mean over the classes) and "weighted_f1" (weighted by true counts), from 0 to
-        1.
+    The scores are "accuracy", "macro_f1" (mean over the classes) and "weighted_f1" (weighted by true counts),
+    from 0 to 1. A class that is never predicted has an F1 of 0; one that is not in `labels` either does not
+    count.
 
     Raises:
         ValueError: there are no examples, the lengths differ, or the values are not classes of one type.
@@ -55,18 +49,11 @@ def macro_f1(labels: Array, predictions: Array) -> float:
 
 
 def recall_at_k(scores: Array, relevant: Array, k: int) -> np.ndarray:
-    """Return the share of relevant items among the k highest scores.
+    """Return the share of relevant items among the k highest scores: (...,), from 0 to 1.
 
-    If items tie for the last places, the result is the expected value over all orders of the tied items, so
-    equal scores for everything are no better than chance.
-
-    Args:
-        scores: (..., num_items), higher is better; each row is a query.
-        relevant: True for the items that should be found, in the same shape.
-        k: from 1 to num_items.
-
-    Returns:
-        (...,), from 0 to 1; a single number for one query.
+    Each row of `scores`, (..., num_items), is a query, and `relevant`, in the same shape, is True for the
+    items that should be found. If items tie for the last places, the result is the expected value over all
+    orders of the tied items, so equal scores for everything are no better than chance.
 
     Raises:
         ValueError: the shapes differ, a score is NaN, k is out of range, or a query has no relevant item.

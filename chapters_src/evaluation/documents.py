@@ -54,9 +54,8 @@ def document_log_probabilities(
     windows.sort(key=lambda window: -len(window[2]))  # To batch windows of similar lengths.
     for first in range(0, len(windows), batch_size):
         batch = windows[first : first + batch_size]
-        read = torch.full(
-            (len(batch), len(batch[0][2]) - 1), end_id
-        )  # The model is causal, so padding is ignored.
+        # The model is causal, so padding is ignored.
+        read = torch.full((len(batch), len(batch[0][2]) - 1), end_id)
         for row, (_, _, ids) in enumerate(batch):
             read[row, : len(ids) - 1] = ids[:-1]
         logits = logits_of(read)
@@ -71,12 +70,8 @@ def document_log_probabilities(
 def bits_per_byte(log_probabilities: Iterable[Sequence[float] | Tensor], texts: Iterable[str]) -> float:
     """Return how many bits per byte of text a model needs, which is comparable between tokenizers.
 
-    Args:
-        log_probabilities: natural logarithms for each text, for its tokens and its end.
-        texts: the texts. Bytes are counted in UTF-8, without the ends.
-
-    Returns:
-        Bits per byte.
+    `log_probabilities` are natural logarithms: for each text, of its tokens and its end. Bytes are counted
+    in UTF-8, without the ends.
 
     Raises:
         ValueError: the numbers of texts and sequences differ, or there are no bytes.

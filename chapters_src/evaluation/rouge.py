@@ -84,17 +84,9 @@ def rouge(
 ) -> pd.DataFrame:
     """Return a table of the scores of each prediction, for means, intervals and the worst cases.
 
+    The columns are "rouge1", "rouge2", "rougeL" and "rougeLsum": F1 from 0 to 1. Of several references the
+    best match counts, separately for each kind of ROUGE. `tokenize` splits a text into words.
     `bootstrap_interval(np.mean, table["rouge1"])` returns the score of a test set and its interval.
-
-    Args:
-        predictions: N texts.
-        references: for each prediction, a text or a list of texts, of which the best match counts, separately
-            for each kind of ROUGE.
-        tokenize: splits a text into words.
-
-    Returns:
-        A row for each prediction, with the columns "rouge1", "rouge2", "rougeL" and "rougeLsum": F1 from 0 to
-        1.
 
     Raises:
         TypeError: a single text was passed instead of a list, or something is not a text.

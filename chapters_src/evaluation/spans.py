@@ -6,16 +6,11 @@ from collections.abc import Collection, Hashable, Sequence
 def span_scores(
     spans: Sequence[Collection[Hashable]], predictions: Sequence[Collection[Hashable]]
 ) -> dict[str, float]:
-    """Score predicted spans, which are correct only if start, end and label all are.
+    """Score predicted spans of N texts, which are correct only if start, end and label all are.
 
-    Args:
-        spans: the true spans of each text, such as tuples of start, end and label, (N,).
-        predictions: the predicted spans of each text, (N,).
-
-    Returns:
-        "precision" (the correct share of the predicted spans), "recall" (the predicted share of the true
-        spans) and "f1", their harmonic mean, each from 0 to 1 and over all texts. They are 0 without any
-        spans.
+    A span may be a tuple of the three. The scores, each from 0 to 1 and over all texts, are "precision"
+    (the correct share of the predicted spans), "recall" (the predicted share of the true spans) and "f1",
+    their harmonic mean. They are 0 without any spans.
 
     Raises:
         ValueError: there are no texts, or `spans` and `predictions` differ in length.

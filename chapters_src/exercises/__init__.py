@@ -5,5 +5,3 @@
 """
 
 from chapters_src.exercises.checking import check
-
-__all__ = ["check"]

@@ -18,6 +18,7 @@ from chapters_src.exercises.checking import (
     compare,
     exercise,
     is_text,
+    mapping_of,
     show,
 )
 
@@ -165,11 +166,8 @@ def because_of_five_sentences(
     sentences: Any, *, translate: Callable[[str], tuple], known: Mapping[str, int]
 ) -> str:
     """Translate each, and see where the last word of the clause looks."""
-
-    def are_sentences(it: Any) -> bool:
-        return isinstance(it, dict) and all(is_text(each) for pair in it.items() for each in pair)
-
-    as_kind(sentences, "sentences", are_sentences, "a dictionary from sentences to verbs")
+    wanted = "a dictionary from sentences to verbs"
+    as_kind(sentences, "sentences", mapping_of(is_text, is_text), wanted)
     if len(sentences) != SENTENCES:
         raise Wrong(f"There are {len(sentences)} sentences; {SENTENCES} are wanted.")
     passed, remarks = 0, []

@@ -27,6 +27,7 @@ from chapters_src.exercises.checking import (
     exercise,
     is_near,
     is_text,
+    mapping_of,
     mapping_with,
     sequence_of,
     show,
@@ -302,11 +303,8 @@ def _probabilities(
 @exercise("9.6", takes="a few seconds")
 def words_of_your_own(my_rows: Any, taught: Any, my_sentences: object, *, translate: Translate) -> str:
     """Draw new sentences with the reader's words and without, and translate them and the reader's."""
-
-    def are_rows(it: Any) -> bool:
-        return isinstance(it, dict) and all(map(sequence_of(str), it.values()))
-
-    as_kind(my_rows, "my_rows", are_rows, "a dictionary from tables to lists of rows")
+    wanted = "a dictionary from tables to lists of rows"
+    as_kind(my_rows, "my_rows", mapping_of(object, sequence_of(str)), wanted)
     groups = _new_words(my_rows)
     as_kind(taught, "taught", nn.Module, "the translator after its training")
     own = _own_sentences(my_sentences, groups)
@@ -365,11 +363,8 @@ def _new_words(rows: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:
 
 
 def _own_sentences(sentences: Any, groups: Mapping[str, frozenset[str]]) -> dict[str, str]:
-    def are_sentences(it: Any) -> bool:
-        return isinstance(it, dict) and all(is_text(text) for pair in it.items() for text in pair)
-
     wanted = "a dictionary from English to German sentences"
-    as_kind(sentences, "my_sentences", are_sentences, wanted)
+    as_kind(sentences, "my_sentences", mapping_of(is_text, is_text), wanted)
     if len(sentences) != SENTENCES:
         raise Wrong(f"There are {len(sentences)} sentences; {SENTENCES} are wanted.")
     forms = frozenset().union(*groups.values())

@@ -3,7 +3,7 @@
 import math
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from chapters_src.exercises.checking import (
     exercise,
     is_near,
     is_text,
+    sequence_of,
     show,
 )
 
@@ -205,13 +206,10 @@ def ten_pairs(own: object, form: object, *, tune: Callable) -> str:
 
 
 def _pairs(value: Any) -> list[tuple[str, str, str]]:
-    def is_list(it: object, length: int) -> bool:
-        return isinstance(it, Sequence) and not isinstance(it, str) and len(it) == length
-
-    as_kind(value, "own", lambda it: is_list(it, OWN), f"a list of {OWN} triples")
+    as_kind(value, "own", sequence_of(length=OWN), f"a list of {OWN} triples")
     rows = []
     for number, one in enumerate(value):
-        if not is_list(one, 3):
+        if not sequence_of(length=3)(one):
             raise Wrong(f"Pair {number} has to be (passage, question, answer), not {show(one)}.")
         passage, asked, answer = map(str, one)
         if not asked.strip() or not answer.strip() or len(answer.split()) > LONGEST:

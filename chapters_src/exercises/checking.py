@@ -101,12 +101,10 @@ class Exercise:
 
 
 def check(number: str, *answers: object, **given: object) -> None:
-    """Print whether the answer to an exercise is right, or what is wrong with it.
+    """Print whether the answer to an exercise, such as "3.1", is right, or what is wrong with it.
 
-    Args:
-        number: of the exercise, such as "3.1".
-        *answers: what the exercise asks for: values, or functions.
-        **given: what the chapter has loaded and the check needs, such as a tokenizer.
+    The answers are values or functions. `given` is what the chapter has loaded and the check needs, such as a
+    tokenizer.
     """
     try:
         known = find(number)
@@ -144,16 +142,11 @@ def find(number: str) -> Exercise:
 
 
 def exercise(number: str, takes: str = "") -> Callable[[Callable], Callable]:
-    """Register a check.
+    """Register a check; `takes` says how long it runs where that is more than a second: "a few seconds".
 
-    Args:
-        number: of the exercise.
-        takes: how long the check runs where that is more than a second, such as "a few seconds".
-
-    Returns:
-        A decorator for a function that takes the reader's answers (its positional parameters, named as in
-        the starter) and what the chapter hands over (keyword-only), and raises `Wrong` with a hint. It
-        returns what is said of a right answer, or None.
+    What is decorated takes the reader's answers (its positional parameters, named as in the starter) and what
+    the chapter hands over (keyword-only), and raises `Wrong` with a hint. It returns what is said of a right
+    answer, or None.
     """
 
     def register(check: Callable) -> Callable:
@@ -215,14 +208,18 @@ def mapping_with(keys: Sequence[object]) -> Callable[[object], bool]:
     return lambda value: isinstance(value, Mapping) and set(value) == set(keys)
 
 
-def as_kind(answer: object, name: str, kind: Kind, wanted: str) -> Any:
-    """Take an answer of a kind.
+def mapping_of(keys: Kind, values: Kind) -> Callable[[object], bool]:
+    """Make a kind: dictionaries whose keys and values are of a kind each."""
+    return lambda value: (
+        isinstance(value, dict) and all(is_a(key, keys) and is_a(each, values) for key, each in value.items())
+    )
 
-    Args:
-        answer: the reader's.
-        name: what it is called in the starter.
-        kind: a type, or a function that says whether it accepts a value, such as `sequence_of(str, 2)`.
-        wanted: the kind in words, such as "a list of two strings".
+
+def as_kind(answer: object, name: str, kind: Kind, wanted: str) -> Any:
+    """Take an answer of a kind, which `wanted` says in words, such as "a list of two strings".
+
+    `name` is what the answer is called in the starter. `kind` is a type, or a function that says whether it
+    accepts a value, such as `sequence_of(str, 2)`.
 
     Raises:
         Missing: there is none yet.
@@ -240,12 +237,9 @@ def as_choice(answer: object, name: str, choices: Sequence[str]) -> str:
 
 
 def as_function(answer: Any, usage: str, *, may_give_none: bool = False) -> "Asked":
-    """Take an answer that has to be a function.
+    """Take an answer that has to be a function; `usage` is its call, such as "likeness(a, b)".
 
-    Args:
-        answer: the reader's.
-        usage: its name and parameters, such as "likeness(a, b)".
-        may_give_none: None is a result like others, not a forgotten `return`.
+    With `may_give_none`, None is a result like others, not a forgotten `return`.
     """
     if not callable(required(answer, usage.split("(")[0])):
         raise Wrong(f"Wanted a function, {usage}, not {show(answer)}. Pass it without calling it.")
@@ -289,15 +283,10 @@ def is_near(found: Any, other: Any, within: float = 0.0, relative: float = 0.0) 
 def compare(
     found: Any, right: Any, slips: Mapping[str, Any], otherwise: str, *, start: str = "", **near: float
 ) -> None:
-    """Refuse what is not right, with the hint of the first slip that gives the same.
+    """Refuse what is not right, with the hint of the first slip that gives the same, else with `otherwise`.
 
-    Args:
-        found: a number, list, array or tensor.
-        right: what it should be.
-        slips: from a hint to what the slip gives, or to a function that knows the slip by what was found.
-        otherwise: the hint where it is none of the slips.
-        start: what each hint begins with.
-        **near: `within` and `relative`, as for `is_near`.
+    Numbers, lists, arrays and tensors are compared by `is_near`, with `near`. `slips` are from a hint to what
+    the slip gives, or to a function that knows the slip by what was found. Each hint begins with `start`.
     """
     if is_near(found, right, **near):
         return
@@ -317,12 +306,7 @@ def check_number(
 
 
 class Asked:
-    """A reader's function. It gets copies, and what it raises becomes a hint.
-
-    Args:
-        answer: the function.
-        may_give_none: as for `as_function`.
-    """
+    """A reader's function. It gets copies, and what it raises becomes a hint."""
 
     def __init__(self, answer: Callable, may_give_none: bool = False) -> None:
         self._function, self._may_give_none = answer, may_give_none

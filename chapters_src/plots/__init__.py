@@ -9,21 +9,3 @@ from chapters_src.plots.charts import confusion_matrix, loss_curves, reliability
 from chapters_src.plots.chips import MAX_CHIPS, TokenChips, token_chips
 from chapters_src.plots.drawings import Drawing, load_drawing
 from chapters_src.plots.style import DARK, INK, PALETTE, PANEL, SEQUENTIAL, svg, use_style
-
-__all__ = [
-    "DARK",
-    "INK",
-    "MAX_CHIPS",
-    "PALETTE",
-    "PANEL",
-    "SEQUENTIAL",
-    "Drawing",
-    "TokenChips",
-    "confusion_matrix",
-    "load_drawing",
-    "loss_curves",
-    "reliability_diagram",
-    "svg",
-    "token_chips",
-    "use_style",
-]

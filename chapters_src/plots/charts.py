@@ -23,12 +23,8 @@ def loss_curves(history: Any) -> "Figure":
     A metric called "loss" is marked on the same axes as the training loss; all others get separate axes
     below. Chapters 05, 09, 10, 12, 14 and 15.
 
-    Args:
-        history: the result of `training.train`: `steps` and `evaluations` are sequences of mappings with
-            "step" (from 1); the former have "loss" (nats), the latter the metrics.
-
-    Returns:
-        The figure.
+    The history is what `training.train` returns: `steps` and `evaluations` are sequences of mappings with
+    "step" (from 1); the former have "loss" (nats), the latter the metrics.
 
     Raises:
         ValueError: the history has no steps.
@@ -63,13 +59,8 @@ def loss_curves(history: Any) -> "Figure":
 def confusion_matrix(matrix: Any, class_names: Sequence[str]) -> "Figure":
     """Draw a confusion matrix, with rows normalized to 1. Chapters 04, 05, 10 and 12.
 
-    Args:
-        matrix: counts, (num_classes, num_classes); rows are true classes, columns predicted ones, as in
-            `sklearn.metrics.confusion_matrix`.
-        class_names: one name per class.
-
-    Returns:
-        The figure. A class without examples has a row of dashes.
+    The matrix has counts, (num_classes, num_classes); rows are true classes, columns predicted ones, as in
+    `sklearn.metrics.confusion_matrix`. A class without examples has a row of dashes.
 
     Raises:
         ValueError: the matrix is not square or has negative numbers, or the number of names does not match.
@@ -101,13 +92,8 @@ def confusion_matrix(matrix: Any, class_names: Sequence[str]) -> "Figure":
 def reliability_diagram(table: pd.DataFrame) -> "Figure":
     """Draw accuracy against confidence, and below it the number of examples in each bin. Chapters 05 and 12.
 
-    On the diagonal a model is as accurate as it is confident; below it, the model is overconfident.
-
-    Args:
-        table: the result of `evaluation.reliability`: "low", "high", "confidence", "accuracy", "count".
-
-    Returns:
-        The figure.
+    The table is that of `evaluation.reliability`. On the diagonal a model is as accurate as it is confident;
+    below it, the model is overconfident.
 
     Raises:
         ValueError: a column is missing, or all bins are empty.

@@ -49,14 +49,9 @@ class TokenChips:
 def token_chips(rows: Mapping[str, Sequence[str]], caption: str) -> TokenChips:
     """Show one text through several tokenizers, each token a chip. Chapter 03.
 
-    White space and invisible characters get a visible sign, which has a name for screen readers.
-
-    Args:
-        rows: name of the tokenizer -> its tokens, as in its vocabulary.
-        caption: a sentence about what is shown.
-
-    Returns:
-        An object that displays as HTML in a notebook, and prints as plain text.
+    White space and invisible characters get a visible sign, which has a name for screen readers. A row has
+    the tokens as in the vocabulary of its tokenizer; the caption is a sentence. In a notebook it displays as
+    HTML, else as plain text.
 
     Raises:
         TypeError: a row is not a sequence of strings.

@@ -71,17 +71,10 @@ class Diagram:
         return max(box.bottom for box in self.boxes) + 4
 
     def box(self, kind: str, span: Span, top: float, *lines: Line, height: float = 0) -> Box:
-        """Put a box on the sheet.
+        """Put a box on the sheet, of a kind that `TINTS` has, with these lines of text.
 
-        Args:
-            kind: one of `TINTS`.
-            span: where its left and its right side are.
-            top: where its upper side is.
-            lines: its text.
-            height: as high as its text needs, if it is not given.
-
-        Returns:
-            The box.
+        Its left and its right side are those of the span, and `top` is where its upper side is. Without a
+        height it is as high as its text needs.
         """
         height = height or LINE_HEIGHT * len(lines) + 14
         made = Box(kind, span[0], top, span[1] - span[0], height, lines)

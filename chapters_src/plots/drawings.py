@@ -43,13 +43,9 @@ class Drawing:
 
 
 def load_drawing(name: str) -> Drawing:
-    """Load a drawing; as the last line of a cell, this shows it.
+    """Load a drawing by the name of its file, without `.svg`; as the last line of a cell, this shows it.
 
-    Args:
-        name: of its file, without `.svg`.
-
-    Returns:
-        A drawing that a notebook shows, with its caption, and that readers of the site can enlarge.
+    A notebook shows it with its caption, and readers of the site can enlarge it.
 
     Raises:
         ValueError: there is no such drawing.
@@ -64,11 +60,8 @@ def load_drawing(name: str) -> Drawing:
 def read(path: Path) -> Drawing:
     """Read one file; `load_drawing` finds it by its name.
 
-    Args:
-        path: an SVG file with `<title>`, `<desc>`, its caption as `<metadata>`, and a `width` in pixels.
-
-    Returns:
-        The drawing; its `svg` is as wide as the page allows, up to that width.
+    It is an SVG file with `<title>`, `<desc>`, its caption as `<metadata>`, and a `width` in pixels. The
+    drawing's `svg` is as wide as the page allows, up to that width.
     """
     text = path.read_text(encoding="utf-8")
     root = ElementTree.fromstring(text)

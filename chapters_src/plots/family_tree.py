@@ -17,12 +17,8 @@ _APART = 0.3  # Years between a model and its child of the same year.
 def family_tree(models: "pd.DataFrame") -> "Figure":
     """Draw a tree of models: a row for each, placed by year, with a line from its parent.
 
-    Args:
-        models: the result of `data.models.load`, indexed by name, with the columns "year", "family" and
-            "parent". A model without a parent begins a tree.
-
-    Returns:
-        The figure.
+    The table is that of `data.models.load`, with the columns "year", "family" and "parent". A model without a
+    parent begins a tree.
 
     Raises:
         ValueError: there are no models, or a parent is not among them.
@@ -58,13 +54,9 @@ def family_tree(models: "pd.DataFrame") -> "Figure":
 
 
 def in_order(models: "pd.DataFrame") -> Iterator[tuple[str, float]]:
-    """Go through a tree from parents to children, older ones first.
+    """Go through a tree, a table like that of `family_tree`, from parents to children, older ones first.
 
-    Args:
-        models: indexed by name, with the columns "year" and "parent".
-
-    Yields:
-        The name of a model and the year where it is drawn, a little later than its parent's.
+    With the name of a model comes the year where it is drawn, a little later than its parent's.
     """
     by_year = models.sort_values("year", kind="stable")
 

@@ -17,17 +17,9 @@ _BETWEEN = 6  # Between two columns.
 def body_and_head(
     tokens: Sequence[str], ids: Sequence[int], d_model: int, num_layers: int, num_classes: int
 ) -> Diagram:
-    """Draw how one message becomes class probabilities.
+    """Draw how one message becomes class probabilities, for a notebook and, to zoom, for the site.
 
-    Args:
-        tokens: the tokens of the message, special tokens included.
-        ids: one id per token.
-        d_model: size of a hidden state.
-        num_layers: number of encoder layers in the body.
-        num_classes: number of classes of the head.
-
-    Returns:
-        A diagram that a notebook draws, and that readers of the site can zoom.
+    Special tokens are among the tokens. `num_layers` counts the encoder layers of the body.
 
     Raises:
         ValueError: there are no tokens or more than `MAX_TOKENS`, or the number of ids differs.

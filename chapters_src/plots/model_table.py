@@ -143,13 +143,8 @@ class ModelTable:
 def model_table(models: "pd.DataFrame", counted: Mapping[str, int], caption: str) -> ModelTable:
     """Make a table of models, in the order of the years.
 
-    Args:
-        models: the result of `data.models.load`, indexed by name, with the columns that its card describes.
-        counted: the number of parameters of each model that has been counted.
-        caption: a sentence about what is shown.
-
-    Returns:
-        The table.
+    `models` are the result of `data.models.load`, with the columns that its card describes; `counted` has the
+    parameters of each model that has been counted; the caption is a sentence about what is shown.
     """
     by_year = models.sort_values("year", kind="stable")
     rows = {name: dict(row) | {"counted": counted.get(name)} for name, row in by_year.iterrows()}

@@ -37,10 +37,8 @@ _DASHES = (
 def use_style(site: bool = False) -> None:
     """Set the style of all later charts in this process. A notebook's `setup` calls it.
 
-    Color and dash cycle in step. Where single points matter, mark them: `plot(x, y, marker="o")`.
-
-    Args:
-        site: whether the notebook is executed for the site, which shows figures as `svg` draws them.
+    Color and dash cycle in step. Where single points matter, mark them: `plot(x, y, marker="o")`. A notebook
+    that is executed for the `site` shows figures as `svg` draws them.
     """
     background = "none" if site else PANEL
     matplotlib.rcParams.update(
@@ -90,13 +88,9 @@ def use_style(site: bool = False) -> None:
 
 
 def svg(figure: "Figure") -> str:
-    """Draw a figure as the site shows it: as SVG, with dense marks rasterized.
+    """Draw a figure as the site shows it: as the text of an SVG file, the same for the same figure.
 
-    Args:
-        figure: the figure; its dense collections stay marked as rasterized.
-
-    Returns:
-        The text of an SVG file, the same for the same figure.
+    Dense collections are rasterized, and stay marked as that.
     """
     from matplotlib.collections import Collection
 

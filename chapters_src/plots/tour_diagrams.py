@@ -34,14 +34,10 @@ class Head(NamedTuple):
 
 
 def timeline(models: "pd.DataFrame") -> Diagram:
-    """Draw a timeline of models, one row per year.
+    """Draw a timeline of models, one row per year, that readers of the site can zoom.
 
-    Args:
-        models: the result of `data.models.load`, indexed by name, with the columns "year" and "family". A
-            family without its own column is written below the name.
-
-    Returns:
-        A diagram that a notebook draws, and that readers of the site can zoom.
+    The table is that of `data.models.load`, with the columns "year" and "family". A family without its own
+    column is written below the name.
 
     Raises:
         ValueError: there are no models.
@@ -82,15 +78,7 @@ def timeline(models: "pd.DataFrame") -> Diagram:
 
 
 def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
-    """Draw one body with a head for each task.
-
-    Args:
-        body: name of the body.
-        note: what the body consists of.
-        heads: one to five heads, from left to right.
-
-    Returns:
-        As for `timeline`.
+    """Draw one body with a head for each task, one to five from left to right; a note says what the body has.
 
     Raises:
         ValueError: there are no heads, or more than five.
@@ -124,20 +112,13 @@ def one_body(body: str, note: str, heads: Sequence[Head]) -> Diagram:
         lines = (("", head.reads), ("", head.shape))
         layer = sheet.box("feed_forward", span, trunk.bottom + _ARROW, *lines)
         out = sheet.box("data", span, layer.bottom + _ARROW, ("", head.task), ("", head.gives))
-        x = layer.middle[0]
-        sheet.arrow((x, trunk.bottom), (x, layer.top))
+        _down(sheet, trunk, layer)
         _down(sheet, layer, out)
     return sheet
 
 
 def ecosystem(libraries: "pd.DataFrame") -> Diagram:
-    """Draw the path of a model and its data through the libraries.
-
-    Args:
-        libraries: the result of `data.models.libraries`.
-
-    Returns:
-        As for `timeline`.
+    """Draw the path of a model and its data through the libraries of `data.models.libraries`.
 
     Raises:
         ValueError: a library gives to one that is not one level below it.
@@ -169,11 +150,10 @@ def ecosystem(libraries: "pd.DataFrame") -> Diagram:
         for other in facts["gives_to"].split():
             if other not in boxes or libraries.loc[other, "level"] != facts["level"] + 1:
                 raise ValueError(f"{name} gives to {other!r}, which is not one level below it")
-            x = min(boxes[name], boxes[other], key=lambda box: box.width).middle[0]
-            sheet.arrow((x, boxes[name].bottom), (x, boxes[other].top))
+            _down(sheet, boxes[name], boxes[other])
     return sheet
 
 
 def _down(sheet: Diagram, above: Box, below: Box) -> None:
-    x = above.middle[0]
+    x = min(above, below, key=lambda box: box.width).middle[0]
     sheet.arrow((x, above.bottom), (x, below.top))

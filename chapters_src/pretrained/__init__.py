@@ -20,22 +20,3 @@ from chapters_src.pretrained.low_rank import (
 )
 from chapters_src.pretrained.names import LEFT_OUT, NAMES
 from chapters_src.pretrained.on_encoder import load_on_encoder, on_encoder, save_on_encoder
-
-__all__ = [
-    "LEFT_OUT",
-    "NAMES",
-    "LowRankLinear",
-    "add_low_rank",
-    "export",
-    "from_library",
-    "load",
-    "load_low_rank",
-    "load_on_encoder",
-    "merge_low_rank",
-    "on_encoder",
-    "save",
-    "save_low_rank",
-    "save_on_encoder",
-    "to_library",
-    "without_low_rank",
-]

@@ -25,16 +25,18 @@ _LIBRARY_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new",
 
 
 # Our setting -> the library's.
-_BERT = {
+_COMMON = {
     "vocab_size": "vocab_size",
     "d_model": "hidden_size",
     "num_layers": "num_hidden_layers",
     "num_heads": "num_attention_heads",
     "feed_forward_width": "intermediate_size",
     "max_length": "max_position_embeddings",
+    "activation": "hidden_act",
+}
+_BERT = _COMMON | {
     "num_token_types": "type_vocab_size",
     "norm_epsilon": "layer_norm_eps",
-    "activation": "hidden_act",
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
 }
@@ -62,16 +64,9 @@ _GPT2 = {
     "dropout": "resid_pdrop",
     "attention_dropout": "attn_pdrop",
 }
-_LLAMA = {
-    "vocab_size": "vocab_size",
-    "d_model": "hidden_size",
-    "num_layers": "num_hidden_layers",
-    "num_heads": "num_attention_heads",
+_LLAMA = _COMMON | {
     "num_key_value_heads": "num_key_value_heads",
-    "feed_forward_width": "intermediate_size",
-    "max_length": "max_position_embeddings",
     "norm_epsilon": "rms_norm_eps",
-    "activation": "hidden_act",
     "bias": "attention_bias",
     "tie_weights": "tie_word_embeddings",
     "attention_dropout": "attention_dropout",
@@ -128,8 +123,7 @@ def _gemma3(config: PretrainedConfig) -> LanguageModel:
     )
     windows = _windows(config)
     if windows:
-        base = _rotary_base(config, config.rope_parameters["sliding_attention"])
-        windows["sliding_rotary_base"] = base
+        windows["sliding_rotary_base"] = _rotary_base(config, config.rope_parameters["sliding_attention"])
     return _like_llama(
         config,
         activation="hidden_activation",

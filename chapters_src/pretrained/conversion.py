@@ -178,9 +178,8 @@ def _places(model: nn.Module, model_type: str) -> Iterator[tuple[str, Tensor, li
         names_of.setdefault(parameter, []).append(name)
     for parameter, ours in names_of.items():
         theirs = [_theirs(NAMES[model_type], name) for name in ours]
-        if (
-            len(theirs[0]) > 1
-        ):  # One tensor of ours, several of theirs: query, key and value, or key and value.
+        # One tensor of ours, several of theirs: query, key and value, or key and value.
+        if len(theirs[0]) > 1:
             attention: Any = model.get_submodule(ours[0].rsplit(".", 2)[0])  # Of ours, of either kind.
             rows = attention.num_key_value_heads * attention.head_dim
             parts = [parameter.size(0) - 2 * rows, rows, rows][-len(theirs[0]) :]

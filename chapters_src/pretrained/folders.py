@@ -23,13 +23,9 @@ _OWN_KINDS = {kind.__name__: kind for kind in (Encoder, Decoder, LanguageModel)}
 def load(folder: str | Path) -> nn.Module:
     """Load a model from a checkpoint folder, in float32 and evaluation mode.
 
-    Args:
-        folder: written by `save`, or by `save_pretrained` of the Transformers library, with `config.json` and
-            either `model.safetensors` or several files with an index. `resources.checkpoint("encoder")` is of
-            the second kind.
-
-    Returns:
-        The saved model, or for a folder of the library its equivalent, as in `from_library`.
+    The folder was written by `save`, or by `save_pretrained` of the Transformers library, with `config.json`
+    and either `model.safetensors` or several files with an index. `resources.checkpoint("encoder")` is of the
+    second kind; then the model is our equivalent, as in `from_library`.
 
     Raises:
         FileNotFoundError: the folder or a file does not exist.

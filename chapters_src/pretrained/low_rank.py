@@ -53,15 +53,8 @@ def add_low_rank(
 ) -> LanguageModel:
     """Freeze a language model, and add low-rank updates to the projections of its attention, in place.
 
-    Args:
-        model: one of ours, without updates.
-        rank: r of each update, at least 1.
-        alpha: each update is scaled by alpha / r.
-        generator: as for `LowRankLinear`.
-
-    Returns:
-        The same model. It computes what it did before, until B is trained; A and B are all that gets a
-        gradient.
+    The same model is returned. It computes what it did before, until B is trained; A and B are all that gets
+    a gradient. Rank (at least 1), alpha and generator are as for `LowRankLinear`.
 
     Raises:
         ValueError: the rank is below 1, or the model has updates already.
@@ -156,14 +149,10 @@ def save_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str, 
 def load_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str) -> LanguageModel:
     """Load updates that `save_low_rank` or PEFT saved, in place of those that the model may have.
 
-    Args:
-        model: the language model they were trained on.
-        folder: with `adapter_config.json` and `adapter_model.safetensors`.
-        model_type: as for `save_low_rank`.
-
-    Returns:
-        The same model, with trainable updates in its own precision. Where PEFT has trained an A for each of
-        query, key and value, the rank of their common update here is three times as large.
+    The folder has `adapter_config.json` and `adapter_model.safetensors`; `model_type` is as for
+    `save_low_rank`. The same model, the one that they were trained on, is returned with trainable updates in
+    its own precision. Where PEFT has trained an A for each of query, key and value, the rank of their common
+    update here is three times as large.
 
     Raises:
         FileNotFoundError: a file does not exist.
@@ -191,6 +180,7 @@ def load_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str) 
                 found[number, name] = torch.cat(down), torch.block_diag(*up)
     if tensors:
         raise ValueError(f"{folder / _WEIGHTS} has updates of other matrices, such as {min(tensors)}")
+    model.requires_grad_(False)
     for (number, attention), name in ((pair, name) for pair in _attentions(model) for name in _TARGETS):
         down, up = found[number, name]
         module = getattr(attention, name)
@@ -204,12 +194,6 @@ def load_low_rank(model: LanguageModel, folder: str | Path, *, model_type: str) 
         update.A = nn.Parameter(down.to(linear.weight))
         update.B = nn.Parameter(up.to(linear.weight))
         setattr(attention, name, update)
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
-    for module in model.modules():
-        if isinstance(module, LowRankLinear):
-            module.A.requires_grad_(True)
-            module.B.requires_grad_(True)
     return model
 
 

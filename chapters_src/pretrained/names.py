@@ -1,16 +1,19 @@
 """Names of our parameters and those of the Transformers library, for each model type."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+
+def _each(pattern: str, parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(pattern.format(part) for part in parts)
+
 
 _BERT = {
     "embedding.tokens": "embeddings.word_embeddings",
     "embedding.positions": "embeddings.position_embeddings",
     "embedding.types": "embeddings.token_type_embeddings",
     "embedding.norm": "embeddings.LayerNorm",
-    "stack.layers.*.attention.query_key_value": (
-        "encoder.layer.*.attention.self.query",
-        "encoder.layer.*.attention.self.key",
-        "encoder.layer.*.attention.self.value",
+    "stack.layers.*.attention.query_key_value": _each(
+        "encoder.layer.*.attention.self.{}", ("query", "key", "value")
     ),
     "stack.layers.*.attention.output": "encoder.layer.*.attention.output.dense",
     "stack.layers.*.attention_norm": "encoder.layer.*.attention.output.LayerNorm",
@@ -23,11 +26,7 @@ _DISTILBERT = {
     "embedding.tokens": "embeddings.word_embeddings",
     "embedding.positions": "embeddings.position_embeddings",
     "embedding.norm": "embeddings.LayerNorm",
-    "stack.layers.*.attention.query_key_value": (
-        "transformer.layer.*.attention.q_lin",
-        "transformer.layer.*.attention.k_lin",
-        "transformer.layer.*.attention.v_lin",
-    ),
+    "stack.layers.*.attention.query_key_value": _each("transformer.layer.*.attention.{}_lin", "qkv"),
     "stack.layers.*.attention.output": "transformer.layer.*.attention.out_lin",
     "stack.layers.*.attention_norm": "transformer.layer.*.sa_layer_norm",
     "stack.layers.*.feed_forward.up": "transformer.layer.*.ffn.lin1",
@@ -51,11 +50,7 @@ _GPT2 = {
 _LLAMA = {
     "decoder.embedding.tokens": "embed_tokens",
     "decoder.stack.layers.*.attention_norm": "layers.*.input_layernorm",
-    "decoder.stack.layers.*.attention.query_key_value": (
-        "layers.*.self_attn.q_proj",
-        "layers.*.self_attn.k_proj",
-        "layers.*.self_attn.v_proj",
-    ),
+    "decoder.stack.layers.*.attention.query_key_value": _each("layers.*.self_attn.{}_proj", "qkv"),
     "decoder.stack.layers.*.attention.output": "layers.*.self_attn.o_proj",
     "decoder.stack.layers.*.feed_forward_norm": "layers.*.post_attention_layernorm",
     "decoder.stack.layers.*.feed_forward.gate": "layers.*.mlp.gate_proj",
@@ -76,43 +71,26 @@ _GEMMA3 = _QWEN3 | {
     "decoder.stack.layers.*.feed_forward_output_norm": "layers.*.post_feedforward_layernorm",
 }
 
-_BART = {
-    "encoder.embedding.tokens": "encoder.embed_tokens",
-    "encoder.embedding.positions": "encoder.embed_positions",
-    "encoder.embedding.norm": "encoder.layernorm_embedding",
-    "encoder.stack.layers.*.attention.query_key_value": (
-        "encoder.layers.*.self_attn.q_proj",
-        "encoder.layers.*.self_attn.k_proj",
-        "encoder.layers.*.self_attn.v_proj",
-    ),
-    "encoder.stack.layers.*.attention.output": "encoder.layers.*.self_attn.out_proj",
-    "encoder.stack.layers.*.attention_norm": "encoder.layers.*.self_attn_layer_norm",
-    "encoder.stack.layers.*.feed_forward.up": "encoder.layers.*.fc1",
-    "encoder.stack.layers.*.feed_forward.down": "encoder.layers.*.fc2",
-    "encoder.stack.layers.*.feed_forward_norm": "encoder.layers.*.final_layer_norm",
-    "decoder.embedding.tokens": "decoder.embed_tokens",
-    "decoder.embedding.positions": "decoder.embed_positions",
-    "decoder.embedding.norm": "decoder.layernorm_embedding",
-    "decoder.stack.layers.*.attention.query_key_value": (
-        "decoder.layers.*.self_attn.q_proj",
-        "decoder.layers.*.self_attn.k_proj",
-        "decoder.layers.*.self_attn.v_proj",
-    ),
-    "decoder.stack.layers.*.attention.output": "decoder.layers.*.self_attn.out_proj",
-    "decoder.stack.layers.*.attention_norm": "decoder.layers.*.self_attn_layer_norm",
-    "decoder.stack.layers.*.cross_attention.query": "decoder.layers.*.encoder_attn.q_proj",
-    "decoder.stack.layers.*.cross_attention.key_value": (
-        "decoder.layers.*.encoder_attn.k_proj",
-        "decoder.layers.*.encoder_attn.v_proj",
-    ),
-    "decoder.stack.layers.*.cross_attention.output": "decoder.layers.*.encoder_attn.out_proj",
-    "decoder.stack.layers.*.cross_attention_norm": "decoder.layers.*.encoder_attn_layer_norm",
-    "decoder.stack.layers.*.feed_forward.up": "decoder.layers.*.fc1",
-    "decoder.stack.layers.*.feed_forward.down": "decoder.layers.*.fc2",
-    "decoder.stack.layers.*.feed_forward_norm": "decoder.layers.*.final_layer_norm",
-    "head.projection.weight": "lm_head.weight",
-    "head.projection.bias": "final_logits_bias",
+_BART_STACK = {
+    "embedding.tokens": "embed_tokens",
+    "embedding.positions": "embed_positions",
+    "embedding.norm": "layernorm_embedding",
+    "stack.layers.*.attention.query_key_value": _each("layers.*.self_attn.{}_proj", "qkv"),
+    "stack.layers.*.attention.output": "layers.*.self_attn.out_proj",
+    "stack.layers.*.attention_norm": "layers.*.self_attn_layer_norm",
+    "stack.layers.*.cross_attention.query": "layers.*.encoder_attn.q_proj",
+    "stack.layers.*.cross_attention.key_value": _each("layers.*.encoder_attn.{}_proj", "kv"),
+    "stack.layers.*.cross_attention.output": "layers.*.encoder_attn.out_proj",
+    "stack.layers.*.cross_attention_norm": "layers.*.encoder_attn_layer_norm",
+    "stack.layers.*.feed_forward.up": "layers.*.fc1",
+    "stack.layers.*.feed_forward.down": "layers.*.fc2",
+    "stack.layers.*.feed_forward_norm": "layers.*.final_layer_norm",
 }
+_BART = {
+    f"{side}.{ours}": f"{side}.{theirs}" if isinstance(theirs, str) else _each(f"{side}.{{}}", theirs)
+    for side in ("encoder", "decoder")
+    for ours, theirs in _BART_STACK.items()
+} | {"head.projection.weight": "lm_head.weight", "head.projection.bias": "final_logits_bias"}
 
 # Our module -> the library's module, for `weight` and `bias`; * stands for the number of a layer. Where there
 # are several names, our matrix stacks theirs: query, key and value, or key and value. Entries that a model

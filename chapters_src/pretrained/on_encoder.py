@@ -24,13 +24,9 @@ _ARCHITECTURE = "EncoderDecoder on an encoder"
 
 
 class LowRankUpdate(nn.Module):
-    """A matrix plus the product of two narrow ones, one of which is initialized to 0.
+    """A matrix, (outputs, inputs), plus the product of two of width `rank`, one of which is initialized to 0.
 
     Hu et al. (2021), section 4.1.
-
-    Args:
-        matrix: the weight of a linear layer, (outputs, inputs).
-        rank: width of the narrow matrices.
     """
 
     def __init__(self, matrix: Tensor, rank: int) -> None:
@@ -81,12 +77,9 @@ def on_encoder(encoder: Encoder, decoder: Config, *, rank: int = 0, num_layers: 
 
 
 def save_on_encoder(model: EncoderDecoder, encoder: Encoder, folder: str | Path) -> None:
-    """Save the trained parameters in 16 bits. Writing is atomic.
+    """Save the trained parameters of a model that `on_encoder` created with this encoder, in 16 bits.
 
-    Args:
-        model: created by `on_encoder`, trained or not.
-        encoder: the encoder it was created with.
-        folder: must not exist yet.
+    The folder must not exist yet. Writing is atomic.
 
     Raises:
         FileExistsError: the folder exists.
@@ -112,15 +105,10 @@ def save_on_encoder(model: EncoderDecoder, encoder: Encoder, folder: str | Path)
 
 
 def load_on_encoder(folder: str | Path, encoder: Encoder) -> EncoderDecoder:
-    """Load a model that was saved by `save_on_encoder`.
+    """Load a model that was saved by `save_on_encoder`, in float32 and evaluation mode.
 
-    Args:
-        folder: written by `save_on_encoder`.
-        encoder: the encoder that the model was trained with, such as `load(resources.checkpoint("encoder"))`.
-
-    Returns:
-        The model, in float32 and evaluation mode, as an ordinary `EncoderDecoder`: the updates are merged
-        into the encoder's matrices.
+    It is an ordinary `EncoderDecoder`: the updates are merged into the encoder's matrices. The encoder is the
+    one that it was trained with, such as `load(resources.checkpoint("encoder"))`.
 
     Raises:
         FileNotFoundError: the folder or a file does not exist.

@@ -13,15 +13,11 @@ FIELDS = ("what", "script", "versions", "hardware", "figures")
 
 
 def record(name: str) -> dict[str, Any]:
-    """Read the record of a run.
+    """Read the record of a run, such as "transfer".
 
-    Args:
-        name: of the record, for example "transfer".
-
-    Returns:
-        What was measured ("what", a sentence), the script that did it ("script"), the versions of the
-        libraries ("versions"), the hardware ("hardware") and what came out ("figures"), in the form that the
-        script's docstring describes.
+    It says what was measured ("what", a sentence), the script that did it ("script"), the versions of the
+    libraries ("versions"), the hardware ("hardware") and what came out ("figures"), in the form that the
+    script's docstring describes.
 
     Raises:
         ValueError: there is no record of this name, or its file is not a whole record.

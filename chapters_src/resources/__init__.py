@@ -38,14 +38,10 @@ def choice() -> str:
 
 
 def checkpoint(name: str) -> str:
-    """Locate a model for `from_pretrained`.
+    """Locate a model of this book, such as "encoder", for `from_pretrained`.
 
-    Args:
-        name: name of the model in this book, such as "encoder".
-
-    Returns:
-        The path of a local folder whose files have been verified. With full resources it is in the cache of
-        huggingface_hub.
+    It is the path of a local folder whose files have been verified. With full resources it is in the cache of
+    huggingface_hub.
 
     Raises:
         ResourceError: the name is unknown, or the model is not available.

@@ -21,15 +21,10 @@ NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError
 def from_hub(wanted: HubFiles) -> Path:
     """Fetch files from the Hub into the cache of huggingface_hub, and verify them.
 
-    The first request asks for the newest revision and its hashes, so a wrong Hub address or repository fails
+    The folder is that of one revision. Its files have the hashes that the Hub declares for them. The first
+    request asks for the newest revision and its hashes, so a wrong Hub address or repository fails
     immediately, not after half a minute of retries. Files in the cache are not fetched again. If the Hub is
     unreachable, the newest cached copy is used, and a line on stderr says so.
-
-    Args:
-        wanted: the repository and its files.
-
-    Returns:
-        The folder of one revision. Its files have the hashes that the Hub declares for them.
 
     Raises:
         ResourceError: the Hub is unreachable and the cache does not hold the files; the Hub does not have the
@@ -117,17 +112,11 @@ def _verify(wanted: HubFiles, file: str, path: Path, declared: str) -> None:
 
 
 def from_web(name: str, wanted: WebFiles) -> Path:
-    """Fetch files that are not on the Hub into our cache, once.
+    """Fetch files that are not on the Hub into a folder of our cache, once.
 
-    The environment variable `BOOK_WEB` replaces all their hosts with one: for tests, or for a mirror. Paths
-    there begin with the name of the original host.
-
-    Args:
-        name: the name of the cache entry.
-        wanted: the files.
-
-    Returns:
-        The folder that holds them, with the hashes that the catalog declares, if there is one.
+    They have the hashes that the catalog declares, if there is one. The environment variable `BOOK_WEB`
+    replaces all their hosts with one: for tests, or for a mirror. Paths there begin with the name of the
+    original host.
 
     Raises:
         ResourceError: a file is not available or incomplete, its hash is not the declared one, or the cache

@@ -9,11 +9,3 @@ from chapters_src.tokenization.characters import CharacterTokenizer
 from chapters_src.tokenization.unigram import UnigramTokenizer
 from chapters_src.tokenization.wordpiece import WordPieceTokenizer
 from chapters_src.tokenization.words import WordTokenizer
-
-__all__ = [
-    "BytePairTokenizer",
-    "CharacterTokenizer",
-    "UnigramTokenizer",
-    "WordPieceTokenizer",
-    "WordTokenizer",
-]

@@ -73,15 +73,10 @@ class Tokenizer(ABC):
         }
 
     def tokenize(self, text: str, allow_special_tokens: bool = False) -> list[str]:
-        """Split a text into pieces of the vocabulary.
+        """Split a text into pieces of the vocabulary; an empty one gives an empty list.
 
-        Args:
-            text: Any text; an empty one gives an empty list.
-            allow_special_tokens: Whether a special token spelled out in the text counts as that token. By
-                default it is ordinary text.
-
-        Returns:
-            The pieces.
+        With `allow_special_tokens`, a special token spelled out in the text counts as that token. By default
+        it is ordinary text.
 
         Raises:
             TypeError: `text` is not a `str`.
@@ -93,9 +88,7 @@ class Tokenizer(ABC):
         longest_first = sorted(self.special_tokens, key=len, reverse=True)
         parts = regex.split(f"({'|'.join(map(regex.escape, longest_first))})", text)
         pieces: list[str] = []
-        for number, part in enumerate(
-            parts
-        ):  # split() puts the separators, which are the special tokens, at odd positions
+        for number, part in enumerate(parts):  # Special tokens, the separators, are at odd positions.
             pieces += [part] if number % 2 else self._pieces(part)
         return pieces
 
@@ -107,13 +100,9 @@ class Tokenizer(ABC):
         return [self.vocabulary[piece] for piece in self.tokenize(text, allow_special_tokens)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Turn ids back into text. Special tokens are shown as they are spelled.
+        """Turn ids back into text, without what the tokenizer does not preserve (say, the case of letters).
 
-        Args:
-            ids: Ids of this vocabulary.
-
-        Returns:
-            The text, without what the tokenizer does not preserve (say, the case of letters).
+        Special tokens are shown as they are spelled.
 
         Raises:
             TypeError: An id is not an integer.
@@ -147,10 +136,7 @@ class Tokenizer(ABC):
 class UnitTokenizer(Tokenizer):
     """A tokenizer without subwords: each unit of a text (a character, a word) is known or unknown.
 
-    Args:
-        vocabulary: Token to id.
-        special_tokens: Tokens of the vocabulary that stand for an instruction, not for text.
-        unknown_token: Replaces units that are not in the vocabulary. It is a special token.
+    Arguments are the attributes of `Tokenizer`; `unknown_token` is a special token without being named there.
 
     Raises:
         ValueError: The ids are not 0, 1, 2 ..., or a special token is not in the vocabulary.

@@ -95,11 +95,7 @@ _CLEAN, _FOLD = _Table(clean), _Table(fold)
 def bert_words(text: str) -> list[str]:
     """Prepare a text as for an uncased BERT and split it into words and punctuation marks.
 
-    Args:
-        text: Any text.
-
-    Returns:
-        Lowercase words without accents: `"Élan, 東京!"` gives `["elan", ",", "東", "京", "!"]`.
+    Words are in lower case, without accents: `"Élan, 東京!"` gives `["elan", ",", "東", "京", "!"]`.
     """
     decomposed = unicodedata.normalize("NFD", text.translate(_CLEAN))
     return decomposed.translate(_FOLD).split()

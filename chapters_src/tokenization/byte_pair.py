@@ -107,15 +107,13 @@ def learn_merges(
 def apply_merges(symbols: list[str], ranks: Mapping[tuple[str, str], int]) -> list[str]:
     """Merge neighbors in a word, always the pair that was learned first, until none is left.
 
-    The word is a linked list, with a list of positions for each pair that can be merged, so the cost of a
-    merge does not depend on the length of the word. Searching the word again after each merge would take
-    quadratic time. A pair only comes up while its newer piece is being made, from left to right, so its
-    positions are sorted too.
+    The word, in single symbols, is a linked list, with a list of positions for each pair that can be merged,
+    so the cost of a merge does not depend on the length of the word. Searching the word again after each
+    merge would take quadratic time. A pair only comes up while its newer piece is being made, from left to
+    right, so its positions are sorted too.
 
-    Args:
-        symbols: the word in single symbols.
-        ranks: each learned pair with its rank. A pair has to come after the merges that make its two pieces,
-            and no two pairs may make the same piece.
+    `ranks` has each learned pair with its rank. A pair has to come after the merges that make its two pieces,
+    and no two pairs may make the same piece.
     """
     pieces = list(symbols)
     end = len(pieces)
@@ -170,13 +168,8 @@ def pieces_of_merges(merges: Iterable[tuple[str, str]]) -> set[str]:
 class BytePairTokenizer(SubwordTokenizer):
     """Byte-level BPE. Any text can be encoded and decodes to itself, so there is no unknown token.
 
-    Args:
-        vocabulary: Token to id, including all 256 characters of the byte alphabet.
-        merges: Pairs of pieces, in the order learned.
-        special_tokens: Tokens of the vocabulary that stand for an instruction, not for text.
-
-    Attributes:
-        merges: The merges, as pairs of pieces.
+    Arguments are the attributes of `Tokenizer`, here with all 256 characters of the byte alphabet in the
+    vocabulary, and `merges`, pairs of pieces in the order learned, which are an attribute, too.
 
     Raises:
         ValueError: The vocabulary lacks a byte or the result of a merge, the merges are not in the order

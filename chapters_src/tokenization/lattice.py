@@ -21,8 +21,7 @@ Lattice = list[list[Arrow]]  # for each position in the word, the arrows that en
 def build_trie(pieces: Iterable[str]) -> Trie:
     """Store pieces in a trie, so that one walk finds all pieces at a position of a text.
 
-    Returns:
-        Nested dictionaries: `{"a": {"": "a", "b": {"": "ab"}}}` holds "a" and "ab".
+    The nested dictionaries `{"a": {"": "a", "b": {"": "ab"}}}` hold "a" and "ab".
     """
     trie: Trie = {}
     for piece in pieces:
@@ -53,18 +52,10 @@ def best_segmentation(
 ) -> list[str]:
     """Find the most probable segmentation of a word, from left to right (the Viterbi algorithm).
 
-    A single character that is not a piece counts as one, with the score `unknown_score`. Ties go to the
-    segmentation with the longer last piece.
-
-    Args:
-        word: what is segmented.
-        trie: the vocabulary.
-        scores: log-probability of each piece.
-        unknown_score: log-probability of any character that is not a piece.
-        without: a piece to exclude.
-
-    Returns:
-        The pieces, which concatenate to the word; an empty list if there is no segmentation.
+    `scores` are the log-probabilities of the pieces in the trie. A single character that is not a piece
+    counts as one, with the score `unknown_score`. The piece `without` is excluded. Ties go to the
+    segmentation with the longer last piece. The pieces concatenate to the word; an empty list if there is no
+    segmentation.
     """
     best = [0.0] + [-inf] * len(word)
     previous = [0] * (len(word) + 1)

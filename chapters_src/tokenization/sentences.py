@@ -42,14 +42,10 @@ _CODE = re.compile(r"\w+(?:[._]\w+)+|\w+\(|\w*\d\w*|_\w+")  # A lowercase name t
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split an English text into sentences.
+    """Split an English text into sentences, each with its punctuation and closing quotes and brackets.
 
-    Args:
-        text: prose. A blank line ends a sentence; other white space counts as one space.
-
-    Returns:
-        The sentences, each with its punctuation and closing quotes and brackets. Joined with spaces they
-        restore the text.
+    A blank line ends a sentence; other white space counts as one space. Joined with spaces the sentences
+    restore the text.
     """
     sentences = []
     for paragraph in re.split(r"\n\s*\n", text):

@@ -84,9 +84,7 @@ def check_alphabet(alphabet: Collection[str], vocab_size: int, special_tokens: S
 def count_words(texts: Iterable[str], words_of: Callable[[str], Iterable[str]]) -> Counter[str]:
     """Count the distinct words of a corpus, which is all that training needs.
 
-    Args:
-        texts: the corpus, one text after the other; may be a generator.
-        words_of: splits one text into words.
+    The texts may be a generator; `words_of` splits one into words.
 
     Raises:
         TypeError: `texts` is a string (which would be read as a corpus of single characters).
@@ -131,11 +129,9 @@ def check_vocabulary(vocabulary: Mapping[str, int], special_tokens: Sequence[str
 
 
 def check_ids(ids: Iterable[int], vocab_size: int) -> list[int]:
-    """Return ids as a list, after checking that they exist.
+    """Return ids as a list, after checking that they are below `vocab_size`.
 
-    Args:
-        ids: integers of any kind: a list, a NumPy array, a one-dimensional tensor.
-        vocab_size: valid ids are below it.
+    They are integers of any kind: a list, a NumPy array, a one-dimensional tensor.
 
     Raises:
         TypeError: an id is not an integer.

@@ -30,15 +30,9 @@ UNKNOWN_PENALTY = 10.0  # nats below the lowest score of the vocabulary, as in S
 class UnigramTokenizer(SubwordTokenizer):
     """Unigram with scores for its pieces.
 
-    Args:
-        pieces: Each piece with its log-probability, in the order of ids, as in the Tokenizers library.
-        special_tokens: Pieces that stand for an instruction, not for text. Their scores are not used for
-            encoding.
-        unknown_token: Replaces characters that no piece begins with; neighboring ones become one token. It is
-            a special token.
-
-    Attributes:
-        pieces: The pieces with their log-probabilities.
+    `pieces`, an attribute, too, have their log-probabilities, in the order of ids, as in the Tokenizers
+    library. The scores of special tokens are not used for encoding. `unknown_token`, one of them, replaces
+    characters that no piece begins with; neighboring ones become one token.
 
     Raises:
         ValueError: A piece is repeated or empty, or a special token is missing.

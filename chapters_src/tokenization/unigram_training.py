@@ -36,15 +36,9 @@ def seed_pieces(
 ) -> dict[str, float]:
     """Choose the pieces to start from: all characters, and the substrings that cover the most text.
 
-    Args:
-        words: Each word with its number of occurrences.
-        number: Number of pieces; there are fewer if the corpus has fewer substrings, and more if it has more
-            characters.
-        min_frequency: Substrings that occur less often are left out, unless they are single characters.
-        excluded: Substrings to leave out.
-
-    Returns:
-        Each piece with its weight: occurrences times length.
+    Each piece of the counted words has a weight: occurrences times length. There are fewer than `number` if
+    the corpus has fewer substrings, and more if it has more characters. Substrings in `excluded` are left
+    out, and those that occur less often than `min_frequency`, unless they are single characters.
     """
     characters: defaultdict[str, int] = defaultdict(int)
     substrings: defaultdict[str, int] = defaultdict(int)
@@ -119,17 +113,10 @@ def prune(counts: Mapping[str, float], scores: Mapping[str, float], number: int)
 def learn_pieces(
     words: Mapping[str, int], number: int, min_frequency: int = 1, excluded: Collection[str] = ()
 ) -> list[tuple[str, float]]:
-    """Learn a Unigram vocabulary from counted words.
+    """Learn a Unigram vocabulary from counted words: pieces with log-probabilities, the most probable first.
 
-    Args:
-        words: each word with its number of occurrences.
-        number: of pieces, at least that of distinct characters.
-        min_frequency: rarer substrings do not become pieces, unless they are single characters.
-        excluded: substrings that may not become pieces.
-
-    Returns:
-        The pieces with their log-probabilities, the most probable first. There are fewer than `number` if the
-        corpus has fewer substrings.
+    `number` is at least that of distinct characters. There are fewer pieces if the corpus has fewer
+    substrings. `min_frequency` and `excluded` are as for `seed_pieces`.
     """
     scores = log_probabilities(seed_pieces(words, SEEDS_PER_PIECE * number, min_frequency, excluded))
     counts: dict[str, float] = {}

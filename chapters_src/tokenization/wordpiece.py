@@ -50,19 +50,10 @@ def learn_pieces(
 ) -> dict[str, int]:
     """Learn pieces from counted words: the pair with the highest score first.
 
-    Ties go to the more frequent pair, then to the one with the smaller ids. A merge makes its two symbols
-    rarer, which raises the score of every other pair that contains them. So all these pairs are pushed again,
-    and stale entries are dropped.
-
-    Args:
-        words: Each word with its number of occurrences.
-        vocabulary: Special tokens and single characters, with their ids.
-        vocab_size: Number of tokens to stop at.
-        min_frequency: Rarer pairs are not merged.
-
-    Returns:
-        The vocabulary with the new pieces. There are fewer than `vocab_size` tokens if the words hold no
-        further pair.
+    Arguments are as for `byte_pair.learn_merges`. Ties go to the more frequent pair, then to the one with the
+    smaller ids. A merge makes its two symbols rarer, which raises the score of every other pair that contains
+    them. So all these pairs are pushed again, and stale entries are dropped. The vocabulary with the new
+    pieces has fewer than `vocab_size` tokens if the words hold no further pair.
     """
     vocabulary = dict(vocabulary)
     symbols = list(vocabulary)
@@ -102,11 +93,8 @@ class WordPieceTokenizer(SubwordTokenizer):
     Decoding joins the pieces of each word and puts one space between words. Capitals, accents and the
     original white space are lost.
 
-    Args:
-        vocabulary: Token to id.
-        special_tokens: Tokens of the vocabulary that stand for an instruction, not for text.
-        unknown_token: Replaces each word that cannot be spelled or has more than 100 characters. It is a
-            special token.
+    Arguments are as for `UnitTokenizer`. A word that cannot be spelled, or has more than 100 characters, is
+    replaced by `unknown_token`.
 
     Raises:
         ValueError: The ids are not 0, 1, 2 ..., or a special token is not in the vocabulary.
@@ -125,13 +113,7 @@ class WordPieceTokenizer(SubwordTokenizer):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
-        """Read the `vocab.txt` of a BERT model: one token per line, in the order of ids.
-
-        Args:
-            path: The file.
-
-        Returns:
-            A tokenizer with BERT's five special tokens.
+        """Read the `vocab.txt` of a BERT model, with its five special tokens: one a line, ordered by id.
 
         Raises:
             ValueError: A token is repeated, or a special token is missing.

@@ -13,20 +13,3 @@ from chapters_src.training.history import History
 from chapters_src.training.launch import batches_per_step, full_state_dict
 from chapters_src.training.loop import count_labels, train
 from chapters_src.training.settings import Settings, best_precision, learning_rate_at
-
-__all__ = [
-    "IGNORED",
-    "CheckpointError",
-    "History",
-    "PackedDocuments",
-    "Settings",
-    "TokenBudgetSampler",
-    "batches_per_step",
-    "best_precision",
-    "count_labels",
-    "full_state_dict",
-    "learning_rate_at",
-    "pad",
-    "shift_tokens_right",
-    "train",
-]

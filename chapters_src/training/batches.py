@@ -17,18 +17,11 @@ IGNORED = -100  # The label of a position without one: `ignore_index` of PyTorch
 def shift_tokens_right(
     target_ids: Tensor, attention_mask: Tensor | None, start_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the inputs and labels of the decoder in an encoder-decoder, for teacher forcing.
+    """Return the inputs and labels of the decoder in an encoder-decoder, for teacher forcing, (B, T) each.
 
-    The target `a b end` becomes the input `start a b` and the labels `a b end`. The input has the same
-    attention mask as the target.
-
-    Args:
-        target_ids: (B, T), padded on the right.
-        attention_mask: as `pad` returned it, (B, T) or None.
-        start_id: the first id that the decoder reads.
-
-    Returns:
-        The inputs and the labels, (B, T) each; labels are `IGNORED` where the target is padding.
+    The target `a b end`, padded on the right, becomes the input `start a b` and the labels `a b end`; labels
+    are `IGNORED` where the target is padding. The input has the same attention mask as the target, (B, T) or
+    None, as `pad` returned it.
 
     Raises:
         ValueError: the shapes do not match, or a target is padded on the left.
@@ -61,12 +54,9 @@ class PackedDocuments(IterableDataset):
     """
 
     def __init__(self, documents: Iterable[Ids], length: int, end_id: int):
-        """Pack documents. What does not fill a last block is left out.
+        """Pack documents into blocks of `length` ids; what does not fill a last block is left out.
 
-        Args:
-            documents: their ids, in an iterable that can be read repeatedly in the same order.
-            length: of a block, at least 1.
-            end_id: follows each document.
+        The documents have to be readable repeatedly, in the same order. `end_id` follows each document.
 
         Raises:
             TypeError: `documents` is an iterator, which can be read only once.
@@ -157,12 +147,10 @@ class TokenBudgetSampler(Sampler[list[int]]):
     """
 
     def __init__(self, lengths: Sequence[int], tokens_per_batch: int, *, shuffle: bool = True):
-        """Plan the batches.
+        """Plan the batches of sequences with these lengths, for pairs the longer of both.
 
-        Args:
-            lengths: of all sequences, in the order of the data set; for pairs the longer of both.
-            tokens_per_batch: the budget: number of sequences times the length of the longest.
-            shuffle: False: all epochs have the same order, the longest sequences first.
+        The budget is the number of sequences times the length of the longest. Without `shuffle` all epochs
+        have the same order, the longest sequences first.
 
         Raises:
             ValueError: no sequences, an empty one, or one that is longer than the budget.

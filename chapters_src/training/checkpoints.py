@@ -120,8 +120,7 @@ class RunCheckpoints:
     def load(self) -> History:
         """Resume from the newest intact checkpoint, if there is one. All processes call it.
 
-        Returns:
-            The history up to there; an empty one if there is no checkpoint.
+        It returns the history up to there; an empty one if there is no checkpoint.
 
         Raises:
             CheckpointError: the checkpoint is of another run or model, or all checkpoints are damaged.
@@ -233,12 +232,10 @@ def _check_shared(folder: Path) -> None:
 
 
 def save(folder: Path, step: int, write: Callable[[Path], object]) -> Path:
-    """Write a checkpoint, then remove all but the newest `KEEP`. All processes call it.
+    """Write a checkpoint after a step, then remove all but the newest `KEEP`. All processes call it.
 
-    Args:
-        folder: of the run; made if it does not exist. It has to be visible on all computers of the run.
-        step: number of the step after which it is written.
-        write: writes files into a given folder. Each process calls it.
+    The folder is made if it does not exist, and has to be visible on all computers of the run. Each process
+    calls `write`, which writes files into a given folder.
 
     Raises:
         CheckpointError: it cannot be written. Earlier checkpoints are unchanged.

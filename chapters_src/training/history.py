@@ -19,11 +19,9 @@ class History:
     evaluations: list[dict[str, float]] = field(default_factory=list)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return everything as one table.
+        """Return everything as one table, a row for each step, its number as index.
 
-        Returns:
-            One row per step, its number as index; each metric is a column named "evaluation_" and its name,
-            NaN in steps without evaluation.
+        Each metric is a column named "evaluation_" and its name, NaN in steps without evaluation.
         """
         columns = ["step", "loss", "learning_rate", "gradient_norm", "items"]
         steps = pd.DataFrame(self.steps, columns=columns).set_index("step")

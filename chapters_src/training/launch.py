@@ -177,11 +177,9 @@ def prepared(
 ) -> Iterator[tuple[nn.Module, list[torch.optim.Optimizer]]]:
     """Let Accelerate move, wrap, shard and compile a model as the launcher says, and finally unwrap it.
 
-    The model may be compiled. It stays on the accelerator's device, and under FSDP sharded. However the run
-    ends, it is then in evaluation mode and has no gradients.
-
-    Yields:
-        The model to train, and the optimizers.
+    The model may be compiled. Yielded are the model to train, and the optimizers. It stays on the
+    accelerator's device, and under FSDP sharded. However the run ends, it is then in evaluation mode and has
+    no gradients.
 
     Raises:
         ValueError: under FSDP, if the processes start from different weights or tied parameters have been
@@ -263,14 +261,10 @@ def is_sharded(model: nn.Module) -> bool:
 
 
 def full_state_dict(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Return the full weights of a model that FSDP may have sharded. All processes call it.
+    """Return the full weights of a model that FSDP may have sharded. All processes call it after `train`.
 
-    Args:
-        model: after `train`; it may be compiled.
-
-    Returns:
-        The state dict on the CPU, under the names of the bare model, in the main process; an empty dict in
-        the others.
+    They are on the CPU, under the names of the bare model (it may be compiled), in the main process; an empty
+    dict in the others.
     """
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 

@@ -52,13 +52,7 @@ MakeOptimizers = Callable[[nn.Module], Sequence[torch.optim.Optimizer]]
 
 
 def count_labels(batch: Mapping[str, torch.Tensor]) -> int:
-    """Count the items of a batch: its "labels" that are not -100.
-
-    Args:
-        batch: as the loader yields it.
-
-    Returns:
-        The number of losses that `compute_loss` adds up.
+    """Count the losses that `compute_loss` adds up: the "labels" of a batch that are not -100.
 
     Raises:
         ValueError: the batch has no "labels".

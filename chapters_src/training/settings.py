@@ -26,10 +26,8 @@ class Settings:
     warmup: float = 0.0  # Share of the steps in which the learning rate rises from 0, from 0 to 1.
     schedule: str = "linear"  # After the warm-up: "constant", "linear" or "cosine".
     weight_decay: float = 0.01  # Of matrices; biases and gains of norms have none.
-    betas: tuple[float, float] = (
-        0.9,
-        0.999,
-    )  # Of AdamW: decay of its averages of gradients and of their squares.
+    # Of AdamW: decay of its averages of gradients and of their squares.
+    betas: tuple[float, float] = (0.9, 0.999)
     max_grad_norm: float = 1.0  # Larger gradients are scaled down to this norm; math.inf: no clipping.
     accumulation_steps: int | None = None  # Batches of each process in one step; None: the launcher's, or 1.
     mixed_precision: str | None = None  # "no", "bf16" or "fp16"; None: the launcher's, or "no".
@@ -63,10 +61,7 @@ class Settings:
                 "two numbers, from 0 and below 1",
             ),
             "max_grad_norm": (self.max_grad_norm > 0, "above 0; for no clipping math.inf"),
-            "mixed_precision": (
-                self.mixed_precision in (None, *PRECISIONS),
-                f"one of {PRECISIONS}, or None",
-            ),
+            "mixed_precision": (self.mixed_precision in (None, *PRECISIONS), f"one of {PRECISIONS}, or None"),
             "seed": (self.seed < 2**31, "below 2**31"),
         }
         for name, (is_good, rule) in in_range.items():
@@ -78,18 +73,10 @@ class Settings:
 
 
 def learning_rate_at(step: int, total_steps: int, settings: Settings) -> float:
-    """Return the learning rate of one step.
+    """Return the learning rate of one step, from 0, of a run: from 0 to `settings.learning_rate`.
 
     Warm-up and decay are the same as in Transformers' `get_linear_schedule_with_warmup` and its siblings. So
     with a warm-up the first step has the rate 0 and changes nothing.
-
-    Args:
-        step: from 0.
-        total_steps: of the run.
-        settings: with `learning_rate`, `min_learning_rate`, `warmup` and `schedule`.
-
-    Returns:
-        From 0 to `settings.learning_rate`.
 
     Raises:
         ValueError: the run has no such step.
@@ -100,24 +87,16 @@ def learning_rate_at(step: int, total_steps: int, settings: Settings) -> float:
     if step < warmup_steps:
         return settings.learning_rate * step / warmup_steps
     progress = (step - warmup_steps) / (total_steps - warmup_steps)
-    left = {
-        "constant": 1.0,
-        "linear": 1 - progress,
-        "cosine": (1 + math.cos(math.pi * progress)) / 2,
-    }
+    left = {"constant": 1.0, "linear": 1 - progress, "cosine": (1 + math.cos(math.pi * progress)) / 2}
     lowest = settings.min_learning_rate
     return lowest + (settings.learning_rate - lowest) * left[settings.schedule]
 
 
 def best_precision(device: torch.device | str) -> str:
-    """Return the mixed precision that suits a device.
+    """Return the mixed precision that suits a device, as `setup` returned it.
 
-    Args:
-        device: as `setup` returned it.
-
-    Returns:
-        "bf16" on a GPU that computes in bfloat16 natively, "fp16" on other GPUs, "no" elsewhere. (Some CPUs
-        are fast in bfloat16 too; time both to find out.)
+    It is "bf16" on a GPU that computes in bfloat16 natively, "fp16" on other GPUs, "no" elsewhere. (Some CPUs
+    are fast in bfloat16 too; time both to find out.)
     """
     if torch.device(device).type != "cuda":
         return "no"

@@ -7,31 +7,8 @@ Chapter 08 builds the transformer; chapters 09, 10, 12 and 14 train it, and `dec
 
 from chapters_src.transformer.configuration import Config
 from chapters_src.transformer.embedding import Embedding, sinusoidal_positions
-from chapters_src.transformer.heads import (
-    ClassificationHead,
-    LanguageModelHead,
-)
+from chapters_src.transformer.heads import ClassificationHead, LanguageModelHead
 from chapters_src.transformer.layers import FeedForward, Memory, TransformerLayer, TransformerStack
 from chapters_src.transformer.models import Decoder, Encoder, EncoderDecoder, LanguageModel
 from chapters_src.transformer.pooling import mean_pool
 from chapters_src.transformer.vision import PatchEmbedding, VisionTransformer, patches
-
-__all__ = [
-    "ClassificationHead",
-    "Config",
-    "Decoder",
-    "Embedding",
-    "Encoder",
-    "EncoderDecoder",
-    "FeedForward",
-    "LanguageModel",
-    "LanguageModelHead",
-    "Memory",
-    "PatchEmbedding",
-    "TransformerLayer",
-    "TransformerStack",
-    "VisionTransformer",
-    "mean_pool",
-    "patches",
-    "sinusoidal_positions",
-]

@@ -12,22 +12,3 @@ from chapters_src.word_vectors.counting import cooccurrence, ppmi, svd_vectors
 from chapters_src.word_vectors.files import VectorFileError, each_vector, read_vectors, write_vectors
 from chapters_src.word_vectors.training import keep_probability, negative_sampling, noise, train
 from chapters_src.word_vectors.vectors import WordVectors, embedding_matrix
-
-__all__ = [
-    "Corpus",
-    "VectorFileError",
-    "WordVectors",
-    "cooccurrence",
-    "coverage",
-    "each_vector",
-    "embedding_matrix",
-    "keep_probability",
-    "negative_sampling",
-    "noise",
-    "ppmi",
-    "read_corpus",
-    "read_vectors",
-    "svd_vectors",
-    "train",
-    "write_vectors",
-]

@@ -26,14 +26,10 @@ class Coverage(NamedTuple):
 
 
 def read_corpus(texts: Iterable[Sequence[str]], min_count: int = 5) -> Corpus:
-    """Count words, and assign ids to the frequent ones.
+    """Count words, and assign ids to those that occur at least `min_count` times.
 
-    Args:
-        texts: sequences of words. Windows never cross from one text into the next.
-        min_count: rarer words are dropped.
-
-    Returns:
-        The corpus. Equally frequent words are in alphabetical order.
+    Windows never cross from one text, a sequence of words, into the next. Equally frequent words are in
+    alphabetical order.
 
     Raises:
         TypeError: a text is a string, not a sequence of words.
@@ -53,11 +49,9 @@ def read_corpus(texts: Iterable[Sequence[str]], min_count: int = 5) -> Corpus:
 
 
 def coverage(counts: Mapping[str, int], vocabulary: Collection[str]) -> Coverage:
-    """Compute the share of a corpus that a vocabulary covers, by type and by token.
+    """Compute the share of a corpus, counted words, that a vocabulary covers, by type and by token.
 
-    Args:
-        counts: the words of the corpus, each with its number of occurrences.
-        vocabulary: the known words; a set or a dict is fast.
+    A vocabulary that is a set or a dict is fast.
 
     Raises:
         ValueError: the corpus is empty.

@@ -16,10 +16,8 @@ from chapters_src.word_vectors.corpus import Corpus
 def window_weights(window: int, weighting: str) -> np.ndarray:
     """Return the weights of the distances 1, 2, ..., `window` of a pair of words.
 
-    Args:
-        window: the largest distance, at least 1.
-        weighting: "uniform"; "linear", the average of word2vec, which draws the size of each window from 1 to
-            `window`; or "harmonic", one over the distance, as in GloVe.
+    The weighting is "uniform"; "linear", the average of word2vec, which draws the size of each window from 1
+    to `window`; or "harmonic", one over the distance, as in GloVe.
 
     Raises:
         ValueError: the window is below 1, or the weighting is unknown.
@@ -34,12 +32,10 @@ def window_weights(window: int, weighting: str) -> np.ndarray:
 
 
 def cooccurrence(corpus: Corpus, window: int = 5, weighting: str = "linear") -> sparse.csr_array:
-    """Count co-occurrences of words within one text.
+    """Count co-occurrences of words within one text, in windows as for `window_weights`.
 
-    Args, and what is raised: as for `window_weights`.
-
-    Returns:
-        Symmetric, (V, V): entry (w, c) is the weighted number of times that c occurs in the window of w.
+    The matrix is symmetric, (V, V): entry (w, c) is the weighted number of times that c occurs in the window
+    of w.
     """
     size = len(corpus.words)
     total = sparse.csr_array((size, size))
@@ -81,17 +77,12 @@ def ppmi(counts: sparse.csr_array, smoothing: float = 0.75, shift: float = 0.0) 
 
 
 def svd_vectors(matrix: sparse.csr_array, dim: int, power: float = 0.5) -> np.ndarray:
-    """Keep the `dim` main directions of a matrix: truncated singular value decomposition.
+    """Keep the `dim` main directions of a matrix: truncated singular value decomposition, (V, V) -> (V, D).
 
-    Args:
-        matrix: (V, V).
-        dim: D, below V.
-        power: the left singular vectors are multiplied by the singular values to this power. 1 keeps the
-            matrix's own distances; Levy, Goldberg & Dagan (2015) found 0.5 and 0 to work better for words.
-
-    Returns:
-        (V, D), the main direction first. The entry of largest absolute value in each column is positive, so
-        that signs are reproducible.
+    The left singular vectors are multiplied by the singular values to the `power`. 1 keeps the matrix's own
+    distances; Levy, Goldberg & Dagan (2015) found 0.5 and 0 to work better for words. The main direction
+    comes first, and the entry of largest absolute value in each column is positive, so that signs are
+    reproducible.
 
     Raises:
         ValueError: `dim` is not from 1 to V - 1.

@@ -22,16 +22,10 @@ class VectorFileError(ValueError):
 
 
 def each_vector(path: str | os.PathLike[str]) -> Iterator[tuple[str, np.ndarray]]:
-    """Read a file of vectors line by line.
+    """Read a file of vectors line by line: a word and its vector, float32, (D,).
 
     The first line is a header if it is two integers. (This misreads a one-dimensional GloVe file whose first
     word is a number; nobody has one.)
-
-    Args:
-        path: the file.
-
-    Yields:
-        A word and its vector, float32, (D,).
 
     Raises:
         VectorFileError: lines have different numbers of fields, a field is not a finite number, a word is
@@ -69,10 +63,8 @@ def read_vectors(path: str | os.PathLike[str]) -> WordVectors:
 def write_vectors(path: str | os.PathLike[str], vectors: WordVectors, header: bool = True) -> None:
     """Write vectors with enough digits to restore the same numbers.
 
-    Args:
-        path: the file. An existing one is replaced, or stays unchanged on failure.
-        vectors: the vectors to write.
-        header: True for word2vec's format, False for GloVe's.
+    An existing file is replaced, or stays unchanged on failure. With a header it is in word2vec's format,
+    without in GloVe's.
 
     Raises:
         ValueError: a word is empty or has white space, or a number is not finite.
@@ -107,9 +99,7 @@ def _numbered(path: Path, lines: Iterable[bytes]) -> Iterator[bytes]:
 
 def _text(path: Path, number: int, line: bytes) -> str:
     try:
-        return (
-            line.decode("utf-8").rstrip("\r\n").rstrip(" ")
-        )  # the original word2vec ends lines with a space
+        return line.decode("utf-8").rstrip("\r\n").rstrip(" ")  # The original word2vec adds a space.
     except UnicodeDecodeError:
         raise _damaged(path, number, "the bytes are not UTF-8") from None
 

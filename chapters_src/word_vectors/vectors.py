@@ -6,11 +6,7 @@ import numpy as np
 
 
 class WordVectors:
-    """Words and their vectors.
-
-    Args:
-        words: V distinct words.
-        matrix: one row per word, (V, D), stored as float32.
+    """V distinct words and their vectors, one row per word, (V, D), stored as float32.
 
     Raises:
         ValueError: a word is repeated, or the numbers of words and rows differ.
@@ -52,10 +48,9 @@ class WordVectors:
         return float(self.unit[self._row(one)] @ self.unit[self._row(other)])
 
     def neighbors(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """Find the words with the most similar vectors; a word is not its own neighbor.
+        """Find the words with the most similar vectors, the nearest first, with their cosines.
 
-        Returns:
-            Words with their cosines, the nearest first.
+        A word is not its own neighbor.
 
         Raises:
             KeyError: the word has no vector.
@@ -66,12 +61,9 @@ class WordVectors:
     def analogy(self, one: str, to: str, other: str, count: int = 5) -> list[tuple[str, float]]:
         """Find the word that is to `other` as `to` is to `one`: the words near `to - one + other`.
 
-        Mikolov, Yih & Zweig (2013), https://aclanthology.org/N13-1090/. As there, the vectors have length 1,
-        and the three words cannot be the answer. That last rule matters more than it seems: without it the
-        answer is mostly `other` itself.
-
-        Returns:
-            Words with their cosines, the best first.
+        The best comes first, each with its cosine. Mikolov, Yih & Zweig (2013),
+        https://aclanthology.org/N13-1090/. As there, the vectors have length 1, and the three words cannot be
+        the answer. That last rule matters more than it seems: without it the answer is mostly `other` itself.
 
         Raises:
             KeyError: a word has no vector.
@@ -89,15 +81,10 @@ class WordVectors:
 def embedding_matrix(
     vectors: WordVectors, special_tokens: Sequence[str] = ("[PAD]", "[UNK]")
 ) -> tuple[dict[str, int], np.ndarray]:
-    """Put rows of zeros for special tokens before the vectors, for `nn.Embedding` and for a tokenizer.
+    """Put rows of zeros for S special tokens before V vectors, for `nn.Embedding` and for a tokenizer.
 
-    Args:
-        vectors: vectors of V words.
-        special_tokens: S special tokens, none of which may be a word.
-
-    Returns:
-        The vocabulary, from token to id, special tokens first; and the matrix, float32, (S + V, D), whose row
-        `vocabulary[word]` is the word's vector.
+    Returned are the vocabulary, from token to id, special tokens first; and the matrix, float32, (S + V, D),
+    whose row `vocabulary[word]` is the word's vector. No special token may be a word.
 
     Raises:
         ValueError: a special token is repeated, or is also a word.

@@ -14,7 +14,7 @@ from chapters_src.data.english_german.clauses import PERSONS as PRONOUNS
 from chapters_src.data.english_german.clauses import Clause, Gap, Part, Phrase, Prepositional
 from chapters_src.data.english_german.dictionary import dictionary
 from chapters_src.data.english_german.in_english import english_phrase
-from chapters_src.data.english_german.in_german import CASES, decline, german
+from chapters_src.data.english_german.in_german import decline, german
 from chapters_src.data.english_german.lexicon import FOLDER
 from chapters_src.data.english_german.sense import TABLES
 from chapters_src.data.english_german.sentences import Writer, render
@@ -79,7 +79,8 @@ DECLENSIONS = {
 @pytest.mark.parametrize("words", DECLENSIONS)
 def test_noun_phrases_in_all_cases(words):
     assert english_phrase(phrase(words)) == words
-    assert ", ".join(decline(phrase(words), case) for case in CASES) == DECLENSIONS[words]
+    cases = [decline(phrase(words), case) for case in ("nom", "acc", "dat", "gen")]
+    assert ", ".join(cases) == DECLENSIONS[words]
 
 
 def test_kein_and_owners():

@@ -95,8 +95,15 @@ def test_has_only_tags_that_mean_something(path):
 
 @every_notebook
 def test_is_finished(path):
-    left = re.findall(r"\b(?:TODO|FIXME|XXX|TBD)\b.{0,40}", path.read_text(encoding="utf-8"))
-    assert left == [], f"{path.name} is not finished: write what stands there in place of these marks"
+    number = path.name[:2]
+    beside = (
+        PACKAGE / "exercises" / f"chapter_{number}.py",
+        ROOT / "tests" / "exercises" / f"planted_{number}.py",
+        ROOT / "book" / "questions" / f"{number}.json",
+    )
+    for file in (path, *(other for other in beside if other.exists())):
+        left = re.findall(r"\b(?:TODO|FIXME|XXX|TBD)\b.{0,40}", file.read_text(encoding="utf-8"))
+        assert left == [], f"{file.name} is not finished: write what stands there in place of these marks"
 
 
 CONTENTS = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))

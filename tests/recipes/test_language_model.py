@@ -55,7 +55,7 @@ def test_what_is_shipped_is_small():
     assert sum(path.stat().st_size for path in Path(checkpoint).iterdir()) < 13_500_000
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_is_shipped_is_as_good_as_its_card_says(card_tolerance):
     """On the whole test split, by the library's class; then a part of it by ours."""
     folder = Path(resources.checkpoint("language-model"))

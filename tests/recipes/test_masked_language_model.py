@@ -244,7 +244,7 @@ def test_what_is_shipped_fills_masks():
     assert found[0]["score"] > 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_is_shipped_is_as_good_as_its_card_says(texts, card_tolerance):
     log = json.loads((SHIPPED / "run.json").read_text(encoding="utf-8"))
     tolerance = card_tolerance(SHIPPED, Sizes().packages, 0.01, 0.1)

@@ -95,7 +95,7 @@ def test_a_run_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
     assert "- training: " in (tmp_path / "summarizer" / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_shipped_summarizer_scores_what_its_card_says(encoder, texts, card_tolerance):
     """Another processor may choose another word now and then; other versions have other texts."""
     folder = Path(resources.checkpoint("summarizer"))

@@ -265,7 +265,7 @@ def test_the_seeds_of_the_answers_hold_what_is_shipped():
     assert runs[0]["validation"] == pytest.approx(shipped["evaluations"][-1]["f1"], abs=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", TASKS)
 def test_what_is_shipped_is_as_good_as_its_card_says(name, folder):
     shipped = resources.embedded.WEIGHTS_FOLDER / name

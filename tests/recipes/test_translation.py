@@ -162,7 +162,7 @@ def test_the_folder_of_the_shipped_translator(shipped):
     assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_shipped_translator_scores_what_its_card_says(shipped):
     """Another processor may choose another word now and then."""
     data = english_german.pairs(1, num_held_out=Sizes().num_held_out)
@@ -174,6 +174,12 @@ def test_the_shipped_translator_scores_what_its_card_says(shipped):
         for name, figure in figures.items():
             tolerance = 0.005 if name == "exact" else 0.3
             assert figure == pytest.approx(log[split][name], abs=tolerance), (split, name)
+
+
+@pytest.mark.slow
+def test_the_shipped_translator_writes_the_examples_of_its_card(shipped):
+    texts = Texts(BytePairTokenizer.load(SHIPPED / "tokenizer.json"))
+    content = (SHIPPED / "README.md").read_text(encoding="utf-8")
     examples = re.findall(r"(?m)^- (?:\w+): (.*)\n- grammar: .*\n- model: (.*)$", content)
     assert len(examples) == 2 * len(english_german.HELD_OUT_SPLITS)
     again = translation.translate(shipped, texts, [english for english, _ in examples])

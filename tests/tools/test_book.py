@@ -37,6 +37,14 @@ def test_help_names_every_command(capsys):
     assert re.findall(r"(?m)^  ([\w-]+)", shown) == list(book.COMMANDS)
 
 
+def test_the_option_help_names_every_command_too(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        book.main(["--help"])
+    shown = capsys.readouterr().out
+    assert stopped.value.code == 0
+    assert re.findall(r"(?m)^  ([\w-]+) ", shown.split("commands:")[1]) == list(book.COMMANDS)
+
+
 def test_make_has_a_target_for_each_command():
     makefile = (ROOT / "Makefile").read_text()
     targets = re.search(r"(?m)^\.PHONY: (.+)$", makefile)[1].split()

@@ -434,7 +434,10 @@ def test_a_taken_port_gets_another_start_and_a_claim_about_time_one_alone(
     runs = [execute.Run(tmp_path / f"{name}.ipynb", "key", folder, 0.3) for name in ("01", "02")]
     failures = execute._run_all(runs, lambda line: None)
     assert played.count("01") == starts and played.count("02") == 1
-    assert failures == ([reports[-1]] if failed else [])
+    assert len(failures) == failed
+    if failed:
+        assert failures[0].startswith(reports[-1])
+        assert ("How claims are tested" in failures[0]) == ("ClaimFailed" in reports[-1])
     assert (folder / "01.json").exists() == (not failed)
 
 

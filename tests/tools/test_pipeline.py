@@ -322,6 +322,7 @@ def test_a_false_claim_fails(copy):
     run = copy.run()
     assert run.code != 0 and run.failed == {"two"} and not run.rendered
     assert "ClaimFailed" in run.output and "this did not hold: two is more than one" in run.output, run
+    assert "CONTRIBUTING.md, How claims are tested" in run.output, run
 
 
 def test_a_notebook_that_stops_its_kernel_fails(copy):

@@ -7,6 +7,7 @@ import sys
 import nbformat
 import pytest
 
+import questions
 import skeleton
 from chapters_src import exercises
 from chapters_src.exercises import checking
@@ -46,12 +47,37 @@ def test_its_exercise_has_a_check_that_tells_answers_apart(book, monkeypatch, ca
     starter, solution = (cell.source for cell in notebook.cells if 'check("99.1"' in cell.source)
     for source in (starter, starter.replace("None", "3"), solution):
         exec(source, {"check": exercises.check})
+    monkeypatch.syspath_prepend(ROOT / "tests" / "exercises")
+    from planted import PLANTED, judge
+
+    exec((book / "tests/exercises/planted_99.py").read_text(encoding="utf-8"), {})
+    case = PLANTED.pop("99.1")()
+    assert [judge("99.1", *answers).kind for answers in (case.right, *case.also_right)] == ["right", "right"]
+    for words, answers in case.wrong.items():
+        verdict = judge("99.1", *answers)
+        assert verdict.kind == "wrong" and words in verdict.message
     assert capsys.readouterr().out.splitlines() == [
         "99.1: nothing to check yet",
         "99.1: not yet. TBD: what is wrong, without giving the answer away.",
         "99.1: right. TBD: a sentence for a right answer.",
     ]
     del checking._CHECKS["99.1"], sys.modules["chapters_src.exercises.chapter_99"]
+
+
+def test_its_questions_follow_the_rules_and_stand_before_the_exercises(book):
+    skeleton.make("99_last")
+    path = book / "notebooks" / "99_last.ipynb"
+    text = questions.with_questions(path, path.read_text(encoding="utf-8"))
+    headings = re.findall(r"(?m)^## .+$", "\n".join(c.source for c in nbformat.reads(text, 4).cells))
+    assert headings[-3:] == ["## Five questions", "## Exercises", "## Further reading"]
+
+
+def test_its_figure_has_a_caption_and_a_description(book):
+    skeleton.make("99_last")
+    notebook = nbformat.read(book / "notebooks" / "99_last.ipynb", 4)
+    (figure,) = [cell for cell in notebook.cells if "plt.show()" in cell.source]
+    assert {*figure.metadata["mystnb"]["figure"]} == {"caption", "name"}
+    assert figure.metadata["mystnb"]["image"]["alt"] and figure.source.startswith("# @title Plot: ")
 
 
 def test_it_is_listed_after_the_chapter_before_it(book):
@@ -72,8 +98,14 @@ def test_a_first_chapter_is_listed_before_the_others(book):
 def test_the_tests_find_that_it_is_not_finished(book):
     """The words that tests/notebooks/test_notebook_sources.py looks for."""
     skeleton.make("99_last")
-    text = (book / "notebooks" / "99_last.ipynb").read_text(encoding="utf-8")
-    assert len(re.findall(r"\b(?:TODO|FIXME|XXX|TBD)\b", text)) >= 8
+    parts = (
+        "chapters_src/exercises/chapter_99.py",
+        "tests/exercises/planted_99.py",
+        "book/questions/99.json",
+    )
+    for name, least in (("notebooks/99_last.ipynb", 8), *((part, 2) for part in parts)):
+        text = (book / name).read_text(encoding="utf-8")
+        assert len(re.findall(r"\b(?:TODO|FIXME|XXX|TBD)\b", text)) >= least, name
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,3 @@ from chapters_src.data.english_german.splits import (
     SPLITS,
     pairs,
 )
-
-__all__ = [
-    "HELD_OUT_RULES", "HELD_OUT_SPLITS", "LONGEST", "MOST", "SPLITS", "Pair", "lexicon", "pairs",
-    "word_by_word",
-]  # fmt: skip

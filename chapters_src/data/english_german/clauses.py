@@ -129,14 +129,7 @@ def object_case(clause: Clause) -> str:
 
 
 def takes_kein(clause: Clause) -> bool:
-    """Return whether a clause is negated by kein: its object is indefinite, and it does not say "like to".
-
-    Args:
-        clause: any clause.
-
-    Returns:
-        True or False; False also if the clause is not negated.
-    """
+    """Return whether a clause is negated by kein: its object is indefinite, and it does not say "like to"."""
     indefinite = isinstance(clause.object, Phrase) and not clause.object.definite
     return clause.negated and indefinite and clause.tense != "like"
 
@@ -165,15 +158,7 @@ _FRAME_RULES = {
 
 
 def rules_of(clause: Clause, rule: str) -> frozenset[str]:
-    """List the rules that a clause follows, without the clauses inside it.
-
-    Args:
-        clause: any clause.
-        rule: one rule that is already known, such as "verb-final".
-
-    Returns:
-        Names of rules.
-    """
+    """List the rules that a clause follows, with one that is known already, without the clauses inside it."""
     found = {rule} | _TENSE_RULES.get(clause.tense, {"modal"})
     if rule == "relative clause":
         found.add("verb-final")

@@ -24,12 +24,11 @@ _FUNCTION_WORDS = {
 
 @functools.cache
 def dictionary() -> dict[str, str]:
-    """Return the German translation of each English word or expression by itself.
+    """Return the German translation of each lowercase English word or expression by itself.
 
-    Returns:
-        From lowercase English to German. Nouns are in the nominative, verbs in the third person or the
-        infinitive, adjectives and articles without the ending that a sentence requires. For ambiguous words,
-        nouns come before verbs, and the first row of a table before later ones.
+    Nouns are in the nominative, verbs in the third person or the infinitive, adjectives and articles without
+    the ending that a sentence requires. For ambiguous words, nouns come before verbs, and the first row of a
+    table before later ones.
     """
     found = dict(_FUNCTION_WORDS)
     pairs = [*POSITIONS["surface"], *SUBORDINATE, AND, BUT]
@@ -47,13 +46,9 @@ def dictionary() -> dict[str, str]:
 
 
 def word_by_word(sentence: str) -> str:
-    """Translate word by word with the dictionary.
+    """Translate English word by word with the dictionary; unknown words stay as they are.
 
-    Args:
-        sentence: English. The longest entry that fits is taken, from left to right.
-
-    Returns:
-        The entries in the order of the English words; unknown words stay as they are.
+    The longest entry that fits is taken, from left to right.
     """
     words = re.findall(r"[\w]+|[.,?]", sentence.replace("'s", "").replace("s'", "s"))
     translated = []

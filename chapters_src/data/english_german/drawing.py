@@ -45,14 +45,7 @@ _BEFORE_A_REPORT = ("tired", "sick", "sad", "angry", "hungry", "happy")
 
 
 def pronoun_of(subject: Nominal) -> Person | None:
-    """Return the pronoun for a person, or None for a child or a girl, whom German calls it.
-
-    Args:
-        subject: a noun phrase or a pronoun.
-
-    Returns:
-        The pronoun.
-    """
+    """Return the pronoun for a person, or None for a child or a girl, whom German calls it."""
     if isinstance(subject, Person):
         return subject
     if not isinstance(subject, Phrase) or subject.noun.gender == "n":
@@ -89,8 +82,9 @@ def _with_definite_subject(clause: Clause) -> Clause:
 
 def calm(person: Nominal) -> Nominal:
     """Drop an adjective of mood or health: it is said of the person in another clause."""
-    moody = isinstance(person, Phrase) and person.adjective and person.adjective.lasts
-    return person._replace(adjective=None) if moody and isinstance(person, Phrase) else person
+    if isinstance(person, Phrase) and person.adjective and person.adjective.lasts:
+        return person._replace(adjective=None)
+    return person
 
 
 def _without_never(clause: Clause) -> Clause:
@@ -100,13 +94,7 @@ def _without_never(clause: Clause) -> Clause:
 
 
 class ClauseWriter:
-    """Draws clauses.
-
-    Args:
-        rng: the source of all draws.
-        words: the lexicon.
-        rich: with more adjectives and adverbials, for long sentences.
-    """
+    """Draws clauses; `rich` ones, for long sentences, have more adjectives and adverbials."""
 
     def __init__(self, rng: random.Random, words: Lexicon, *, rich: bool = False) -> None:
         self.rng, self.words, self.rich = rng, words, rich

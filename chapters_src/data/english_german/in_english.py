@@ -7,15 +7,7 @@ from chapters_src.data.english_german.lexicon import Adverb, add_s
 
 
 def english_phrase(phrase: Phrase | Person, *, subject: bool = False) -> str:
-    """Render a noun phrase in English, without its relative clause.
-
-    Args:
-        phrase: a noun with determiner, adjective and owner, or a pronoun.
-        subject: whether it is the subject: I or me.
-
-    Returns:
-        The words.
-    """
+    """Render a noun phrase in English, as a subject (I) or not (me), without its relative clause."""
     if isinstance(phrase, Person):
         return phrase.english[0 if subject else 1]
     noun = phrase.noun.english_plural if phrase.plural else phrase.noun.english
@@ -45,31 +37,22 @@ def _english_verb(clause: Clause) -> tuple[str, str, str]:
         return "would", "", f"like to {base}"
     if tense == "be allowed to":
         return be, "", f"allowed to {base}"
-    if clause.verb is None and tense != "have to" and tense != "want to":
-        return (
-            (("was" if clause.subject.number in ("ich", "er") else "were") if tense == "past" else be),
-            "",
-            "",
-        )
+    if clause.verb is None and tense not in ("have to", "want to"):
+        was = "was" if clause.subject.number in ("ich", "er") else "were"
+        return was if tense == "past" else be, "", ""
     if tense == "perfect":
         return ("has" if third else "have"), "", participle
     if tense == "past":
         return "", past, base
-    base = {"like": f"like to {base}", "have to": f"have to {base}", "want to": f"want to {base}"}.get(
-        tense, base
-    )
+    if tense in ("like", "have to", "want to"):
+        base = f"{'like to' if tense == 'like' else tense} {base}"
     return "", add_s(base) if third else base, base
 
 
 def english(clause: Clause, order: str) -> str:
-    """Render a clause in English.
+    """Render a clause in English, without a capital letter or a period.
 
-    Args:
-        clause: any clause.
-        order: "statement", "question", or "to" for the infinitive.
-
-    Returns:
-        The words, without a capital letter or a period.
+    The order is "statement", "question", or "to" for the infinitive.
     """
     operator, finite, rest = _english_verb(clause)
     gap = isinstance(clause.subject, Gap)

@@ -13,7 +13,6 @@ from chapters_src.data.english_german.clauses import (
 )
 from chapters_src.data.english_german.lexicon import Adverb, Noun
 
-CASES = ("nom", "acc", "dat", "gen")
 _THE = {  # By case; then masculine, feminine, neuter, plural.
     "nom": {"m": "der", "f": "die", "n": "das", "p": "die"},
     "acc": {"m": "den", "f": "die", "n": "das", "p": "die"},
@@ -31,10 +30,7 @@ DETERMINERS = {  # English: German stem.
     "the": "d", "this": "dies", "a": "ein", "no": "kein", "my": "mein", "your": "dein", "his": "sein",
     "her": "ihr", "our": "unser", "their": "ihr",
 }  # fmt: skip
-RELATIVE = {
-    **{case: dict(_THE[case]) for case in ("nom", "acc")},
-    "dat": _THE["dat"] | {"p": "denen"},
-}
+RELATIVE = _THE | {"dat": _THE["dat"] | {"p": "denen"}}
 _CONTRACTIONS = {
     "in dem": "im", "in das": "ins", "an dem": "am", "an das": "ans", "von dem": "vom", "zu dem": "zum",
     "zu der": "zur",
@@ -55,15 +51,10 @@ _WAR = ("war", "warst", "war", "waren")
 
 
 def decline(phrase: Phrase | Person, case: str, *, negated: bool = False) -> str:
-    """Put a noun phrase into a German case.
+    """Put a noun phrase into a German case, without its relative clause.
 
-    Args:
-        phrase: a noun with determiner, adjective and owner, or a pronoun.
-        case: "nom", "acc", "dat" or "gen"; pronouns have no genitive.
-        negated: with kein instead of ein or nothing.
-
-    Returns:
-        The words, without the relative clause.
+    The case is "nom", "acc", "dat" or "gen", the last not for pronouns. A `negated` phrase has kein instead
+    of ein or nothing.
     """
     if isinstance(phrase, Person):
         return phrase.german[case]
@@ -160,14 +151,9 @@ def _german_adverbial(part: Adverb | Prepositional) -> str:
 
 
 def german(clause: Clause, order: str) -> str:
-    """Render a clause in German.
+    """Render a clause in German, with its commas, without a capital letter or a period.
 
-    Args:
-        clause: any clause.
-        order: where the verb stands: "second", "first", "final", or "zu" for the infinitive.
-
-    Returns:
-        The words, without a capital letter or a period. Commas are set.
+    The order says where the verb stands: "second", "first", "final", or "zu" for the infinitive.
     """
     finite, end = _german_verb(clause)
     middle = _german_middle(clause)

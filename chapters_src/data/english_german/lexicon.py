@@ -133,13 +133,7 @@ class Lexicon:
 
 
 def lexicon(more: Mapping[str, Iterable[str]] | None = None) -> Lexicon:
-    """Read the tables.
-
-    Args:
-        more: rows to add, as they stand in the tables, by table: {"nouns": ["legend;;die Legende;..."]}.
-
-    Returns:
-        All words.
+    """Read the tables, and `more` rows by table, as they stand there: {"nouns": ["legend;;die Legende;..."]}.
 
     Raises:
         ValueError: a row is not like those of its table, or nothing fits its words.
@@ -230,14 +224,7 @@ def _present(infinitive: str, given: list[str]) -> tuple[str, str, str]:
 
 
 def add_s(word: str) -> str:
-    """Form a plural or a third person: books, buses, cities; of several words the first one changes.
-
-    Args:
-        word: a noun, or a verb with what follows it.
-
-    Returns:
-        The form with -s.
-    """
+    """Form a plural or a third person: books, buses, cities; of several words the first one changes."""
     first, space, rest = word.partition(" ")
     if first == "have":
         first = "has"

@@ -48,17 +48,7 @@ def of_a_kind(one: Phrase, other: Phrase) -> bool:
 
 
 def fits_relative(main: Clause, phrase: Phrase, relative: Clause, *, subject: bool) -> bool:
-    """Return whether a relative clause has to do with its main clause.
-
-    Args:
-        main: the clause that the phrase stands in.
-        phrase: its noun phrase with the relative clause.
-        relative: the relative clause.
-        subject: whether the phrase is the subject of the main clause.
-
-    Returns:
-        True or False.
-    """
+    """Return whether the relative clause of a phrase, subject or not, has to do with the main clause."""
     did, does = relative.base, main.base
     person = "person" in phrase.noun.classes
     by_whom = main.subject if isinstance(main.subject, Phrase) else None

@@ -43,15 +43,7 @@ _SUBJECTS = (("person",), ("home", "garden", "park"), ("animal",), ("garment",))
 
 
 def render(parts: Iterable[Part], *, question: bool = False) -> tuple[str, str]:
-    """Render a sentence in both languages.
-
-    Args:
-        parts: its clauses in order.
-        question: whether it is a question.
-
-    Returns:
-        English and German, with capital letter and period or question mark.
-    """
+    """Render a sentence in both languages, with capital letter and period or question mark."""
     in_english = in_german = ""
     before: Part | None = None
     for part in parts:

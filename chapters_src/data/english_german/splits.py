@@ -36,13 +36,9 @@ _SALT = 35
 
 
 def is_held_out(bond: tuple[str, str]) -> bool:
-    """Return whether two words never occur together in training.
+    """Return whether two words, a German verb or adjective and a noun, never occur together in training.
 
-    Args:
-        bond: a German verb or adjective, and a noun.
-
-    Returns:
-        True or False, the same for every seed: it depends on a hash of the two words.
+    It is the same for every seed: it depends on a hash of the two words.
     """
     return _hash(bond) % _HELD_OUT_BONDS == 0
 
@@ -53,27 +49,13 @@ def _hash(bond: tuple[str, str]) -> int:
 
 
 def forms(pair: Pair) -> set[str]:
-    """List the words of a pair in both languages, as they are written.
-
-    Args:
-        pair: any pair.
-
-    Returns:
-        Pairs of language and form in one string: "en sleeps", "de schläft".
-    """
+    """List the words of a pair in both languages, as they are written: "en sleeps", "de schläft"."""
     texts = (("en", pair.english), ("de", pair.german))
     return {f"{name} {word}" for name, text in texts for word in re.findall(r"[\w'-]+", text)}
 
 
 def pattern(clauses: Iterable[frozenset[str]]) -> tuple[frozenset[str], ...]:
-    """Return how a sentence is built: of which clauses, in which order.
-
-    Args:
-        clauses: the rules of each clause.
-
-    Returns:
-        Of each clause only where its verb stands and how it is joined.
-    """
+    """Return how a sentence is built: of each clause only where its verb stands and how it is joined."""
     return tuple(clause & PLACES_OF_VERBS for clause in clauses)
 
 
