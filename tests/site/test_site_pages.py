@@ -5,7 +5,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from site_visits import FIGURES, PHONES, THEMES, kind, look_at, page_names, visits
+from site_visits import PHONES, THEMES, kind, look_at, page_names, visits
 
 from paths import notebooks
 
@@ -101,17 +101,6 @@ def letters(drawing: str) -> list[float]:
         for size, uses in texts
         for small in re.findall(r"<use [^>]*?(?:scale\((\S+)\)\"[^>]*)?/>", uses)
     ]
-
-
-def test_on_paper_a_figure_is_light(open_tab):
-    tab = open_tab("file", FIGURES_PAGE)
-    tab.page.evaluate("document.documentElement.dataset.theme = 'dark'")
-    tab.page.emulate_media(media="print")
-    printed = tab.page.evaluate(FIGURES)
-    assert printed and all(len(figure["seen"]) == 1 for figure in printed)
-    assert not any("-dark" in figure["seen"][0]["file"] for figure in printed)
-    assert tab.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert [figure["name"] for figure in printed if figure["grounds"]] == []
 
 
 def test_a_wide_figure_scrolls_in_its_box(open_tab):

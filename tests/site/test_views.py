@@ -236,12 +236,6 @@ def test_a_phone_scrolls_to_all_columns_and_says_so(phone):
     assert phone.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
-def test_the_model_view_says_on_a_phone_that_it_scrolls(phone):
-    root = view(phone, MODEL)
-    expect(root.locator("xpath=preceding-sibling::*[1]")).to_have_text("Scroll sideways to see all of it.")
-    expect(root.locator("xpath=preceding-sibling::*[1]")).to_be_visible()
-
-
 def test_the_head_view_fits_on_a_phone(open_tab, width):
     tab = open_tab("file", CHAPTER, viewport={"width": width, "height": 800})
     root = view(tab.page, HEAD)
@@ -264,9 +258,8 @@ SMALL = """root => [...root.querySelectorAll(
   .filter(([width, height]) => height && Math.min(width, height) < 23.9)"""
 
 
-@pytest.mark.parametrize("number", [HEAD, NEURON])
-def test_a_finger_finds_its_target(phone, number):
-    assert view(phone, number).evaluate(SMALL) == []
+def test_a_finger_finds_its_targets(phone):
+    assert [view(phone, number).evaluate(SMALL) for number in (HEAD, NEURON)] == [[], []]
 
 
 def test_a_tap_opens_the_token_that_was_tapped(phone):
@@ -290,8 +283,11 @@ def test_a_tap_opens_the_token_that_was_tapped(phone):
     ] == [name]
 
 
-def test_a_head_that_is_enlarged_on_a_phone_comes_into_view(phone):
+def test_the_model_view_scrolls_on_a_phone_and_an_enlarged_head_comes_into_view(phone):
     root = view(phone, MODEL)
+    hint = root.locator("xpath=preceding-sibling::*[1]")
+    expect(hint).to_have_text("Scroll sideways to see all of it.")
+    expect(hint).to_be_visible()
     root.locator("[role=button] > rect:last-of-type").nth(3).tap()
     frame, place = root.locator("rect.detail").bounding_box(), root.bounding_box()
     assert place["x"] <= frame["x"] and frame["x"] + frame["width"] <= place["x"] + place["width"]
