@@ -176,47 +176,22 @@ MULTI30K = "datasets/bentrevett/multi30k"
 LABELS = ("sadness", "joy", "love", "anger", "fear", "surprise")
 SIZES = {"train": 360, "validation": 90, "test": 90}
 
-CARD = """\
----
-dataset_info:
-{infos}configs:
-- config_name: split
-  data_files:
-  - split: train
-    path: split/train-*
-  - split: validation
-    path: split/validation-*
-  - split: test
-    path: split/test-*
-- config_name: unsplit
-  data_files:
-  - split: train
-    path: unsplit/train-*
----
-# Made up for a test
-"""
-INFO = """\
-- config_name: {configuration}
-  features:
-  - name: text
-    dtype: string
-  - name: label
-    dtype:
-      class_label:
-        names:
-{names}
-"""
-
 
 def make_emotion(folder: Path) -> Path:
     """Write a data set with the files, columns and card of `dair-ai/emotion`, and a few hundred rows."""
     import pandas as pd
 
-    names = "\n".join(f"          '{i}': {label}" for i, label in enumerate(LABELS))
-    infos = "".join(INFO.format(configuration=name, names=names) for name in ("split", "unsplit"))
-    for part in ("split", "unsplit"):
+    parts = {"split": tuple(SIZES), "unsplit": ("train",)}
+    label = {"class_label": {"names": {str(i): label for i, label in enumerate(LABELS)}}}
+    features = [{"name": "text", "dtype": "string"}, {"name": "label", "dtype": label}]
+    infos, configs = [], []
+    for part, splits in parts.items():
+        infos.append({"config_name": part, "features": features})
+        files = [{"split": split, "path": f"{part}/{split}-*"} for split in splits]
+        configs.append({"config_name": part, "data_files": files})
         (folder / part).mkdir(parents=True)
-    (folder / "README.md").write_text(CARD.format(infos=infos), encoding="utf-8")
+    head = json.dumps({"dataset_info": infos, "configs": configs})  # JSON is YAML, too.
+    (folder / "README.md").write_text(f"---\n{head}\n---\n# Made up for a test\n", encoding="utf-8")
     rows, start = messages(sum(SIZES.values())), 0
     for split, size in SIZES.items():
         table = pd.DataFrame(rows[start : start + size], columns=["text", "label"])

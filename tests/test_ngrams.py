@@ -67,34 +67,6 @@ def test_it_is_what_its_definition_says(documents, text, order):
         assert distribution.sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_a_token_that_follows_one_other_only_is_rare_elsewhere():
-    """The token "Francisco" is as frequent as "house", but stands only after "San"."""
-    san, francisco, house, a, b = range(5)
-    documents = [[san, francisco]] * 6 + [
-        [a, house],
-        [b, house],
-        [house],
-        [a, b, house],
-        [house, a],
-        [san, b],
-    ]
-    model = NGramModel(documents, 2, vocab_size=VOCAB_SIZE, end_id=END)
-    after_francisco = model.probabilities([francisco])  # A history after which only the end was seen.
-    assert after_francisco[house] > 2 * after_francisco[francisco]
-    assert model.probabilities([san]).argmax() == francisco
-
-
-def test_longer_histories_help_where_order_matters():
-    generator = np.random.default_rng(0)
-    period = [0, 1, 0, 2, 0, 3]
-    documents = [np.roll(np.tile(period, 4), shift) for shift in generator.integers(0, 6, size=40)]
-    losses = [
-        -NGramModel(documents, order, vocab_size=VOCAB_SIZE, end_id=END).log_probabilities(period * 5).mean()
-        for order in (1, 2, 3)
-    ]
-    assert losses[0] > losses[1] > losses[2]
-
-
 def test_the_largest_code_fits():
     model = NGramModel([[8190, 8191], [8191] * 9], 4, vocab_size=8192, end_id=8191)
     assert np.isfinite(model.log_probabilities([8191, 8190, 8191, 8191])).all()

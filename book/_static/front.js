@@ -13,7 +13,6 @@
     model: { type: "BPE", merges, vocab: Object.fromEntries(pieces.map((piece, i) => [piece, data.first - 256 + i])) },
     pre_tokenizer: { type: "ByteLevel", add_prefix_space: false },
   });
-  window.frontEncode = (text) => tokenizer.encode(text); // for the test
 
   // The two panels ---------------------------------------------------------------------------------------------
 

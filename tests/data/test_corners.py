@@ -40,13 +40,6 @@ def test_the_sides_have_a_distance_of_one(num_corners):
     torch.testing.assert_close(middles.norm(dim=-1), torch.ones(2, num_corners))
 
 
-def test_the_square_has_its_corners_at_one_and_minus_one():
-    points, _ = corners.polygons(50, 4, noise=0, generator=generator())
-    torch.testing.assert_close(points.abs(), torch.ones_like(points))
-    found = {tuple(map(round, corner)) for corner in points.reshape(-1, 2).tolist()}
-    assert found == {(1, 1), (-1, 1), (-1, -1), (1, -1)}
-
-
 def test_starts_and_directions_are_drawn_evenly_and_independently():
     points, clockwise = corners.polygons(8000, 4, noise=0, generator=generator())
     start = (points[:, 0] > 0).long() @ torch.tensor([2, 1])
@@ -105,14 +98,6 @@ def test_the_generator_alone_decides(make):
     assert all(map(torch.equal, first, again))
     assert not torch.equal(first[0], other[0])
     assert torch.equal(torch.random.get_rng_state(), state)
-
-
-def test_parts_of_a_sequence_that_counts():
-    places = torch.arange(6).repeat(2, 1)
-    source, query, target = corners.source_query_target(places, given=2)
-    assert source.tolist() == [[0, 1]] * 2
-    assert query.tolist() == [[1, 2, 3, 4]] * 2
-    assert target.tolist() == [[2, 3, 4, 5]] * 2
 
 
 @given(length=st.integers(2, 12), data=st.data())

@@ -1,6 +1,5 @@
 """The docstring corpus: exact on a small package made by hand, well-behaved on real ones."""
 
-import json
 import re
 from collections import Counter
 from importlib import util
@@ -372,9 +371,3 @@ def test_what_cannot_be_asked_for_is_named():
         docstrings.paragraphs(("numpy",), "prose")
     with pytest.raises(ValueError, match=r"'poetry'.*prose, descriptions, comments"):
         docstrings.paragraphs(("numpy",), ("poetry",))
-
-
-def test_the_cache_holds_plain_json(toy):
-    docstrings.paragraphs(("toy",))
-    [entry] = [path for path in (resources.cache_folder() / "docstrings").iterdir() if path.is_dir()]
-    assert json.loads((entry / "harvest.json").read_text(encoding="utf-8"))["files"] == 7

@@ -1,7 +1,6 @@
 """Sentences with named entities: marks read exactly, damage named, labels of tokens and back."""
 
 import itertools
-import random
 import re
 
 import pytest
@@ -150,17 +149,6 @@ def test_there_and_back_with_the_tokens_of_the_encoder():
         goes_on = [re.fullmatch(r"\w\w", sentence.text[start - 1 : start + 1]) for start, _ in offsets]
         pieces += sum(map(bool, itertools.compress(goes_on, in_name)))
     assert pieces > 500  # Tokens that go on a word inside a name.
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_there_and_back_with_words_cut_anywhere(seed):
-    draw = random.Random(seed)
-    for sentence in ALL:
-        tokens = []
-        for word in re.finditer(r"\w+|[^\w\s]", sentence.text):
-            inside = draw.choices(range(*word.span()), k=draw.randint(1, 3))
-            tokens += itertools.pairwise(sorted({*word.span(), *inside}))
-        assert entities_of(bio_labels(sentence.entities, tokens), tokens) == sentence.entities
 
 
 @pytest.mark.parametrize(

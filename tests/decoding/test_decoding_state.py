@@ -4,7 +4,9 @@ import random
 
 import pytest
 import torch
-from library_models import CONFIGS, IDS, START, TRANSLATORS, VOCAB_SIZE, library_model
+from beside_library import NEW_TOKENS, converted_if, is_translator, random_prompts
+from beside_library import padded as padded_prompts
+from library_models import CONFIGS, IDS, START, VOCAB_SIZE, library_model
 from small_models import KINDS, POSITIONS, language_model, padded, random_ids, translator
 from transformers import (
     BertConfig,
@@ -21,12 +23,10 @@ from transformers import (
 
 from chapters_src.attention import KeyValueCache
 from chapters_src.decoding import start_decoding
-from chapters_src.pretrained import from_library
 
 each_kind = pytest.mark.parametrize("changes", list(KINDS.values()), ids=list(KINDS))
 all_positions = pytest.mark.parametrize("positions", POSITIONS)
 ROWS = [random_ids(length, seed=length) for length in (6, 1, 4)]
-NEW_TOKENS = 12
 
 
 pytestmark = pytest.mark.usefixtures("quiet_library")
@@ -39,15 +39,8 @@ def close(one, other):
 # The library's models, and ours with their weights
 
 
-def padded_inputs(kind, seed):
-    """Four sequences of different lengths: prompts are padded on the left, sources on the right."""
-    draw = random.Random(seed)
-    rows = [torch.tensor([draw.randrange(4, VOCAB_SIZE) for _ in range(n)]) for n in (9, 1, 6, 4)]
-    return padded(rows, "right" if kind in TRANSLATORS else "left")
-
-
 def begin(model, kind, ids, attention_mask, max_new_tokens=NEW_TOKENS):
-    targets = torch.full((len(ids), 1), START) if kind in TRANSLATORS else None
+    targets = torch.full((len(ids), 1), START) if is_translator(kind) else None
     return start_decoding(model, ids, attention_mask, max_new_tokens=max_new_tokens, target_ids=targets)
 
 
@@ -72,9 +65,8 @@ def anew(model, kind, ids, attention_mask, written):
 @whose
 @pytest.mark.parametrize("kind", list(CONFIGS))
 def test_rows_can_be_dropped_repeated_and_swapped_at_any_time(kind, converted):
-    theirs = library_model(kind, 0)
-    model = from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
-    ids, attention_mask = padded_inputs(kind, 0)
+    model = converted_if(converted, library_model(kind, 0))
+    ids, attention_mask = padded_prompts(kind, random_prompts(0))
     state = begin(model, kind, ids, attention_mask)
     written = [[] for _ in ids]
     draw = random.Random(0)
@@ -97,9 +89,8 @@ def test_rows_can_be_dropped_repeated_and_swapped_at_any_time(kind, converted):
     [(kind, ours) for kind in CONFIGS for ours in (True, False) if ours or kind != "gemma3"],
 )
 def test_after_a_crop_it_goes_on_from_there(kind, converted):
-    theirs = library_model(kind, 1)
-    model = from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
-    ids, attention_mask = padded_inputs(kind, 1)
+    model = converted_if(converted, library_model(kind, 1))
+    ids, attention_mask = padded_prompts(kind, random_prompts(1))
     state = begin(model, kind, ids, attention_mask)
     start = state.length
     first = torch.randint(4, VOCAB_SIZE, (4, 5), generator=torch.Generator().manual_seed(0))
@@ -182,8 +173,7 @@ def test_logits_are_copies_that_may_be_changed_in_place():
 @whose
 def test_an_interrupted_step_is_noticed(converted):
     """Some layers have taken up the token, others not: to go on would be wrong in silence."""
-    theirs = library_model("gpt2", 0)
-    model = from_library(theirs.config, theirs.state_dict()).double() if converted else theirs
+    model = converted_if(converted, library_model("gpt2", 0))
     layer = model.decoder.stack.layers[1] if converted else model.transformer.h[1]
     state = start_decoding(model, random_ids(2, 4), None, max_new_tokens=3)
 

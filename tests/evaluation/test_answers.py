@@ -1,14 +1,9 @@
-"""Exact match and token F1: cases worked out by hand, and a count without Counter."""
+"""Exact match and token F1: cases worked out by hand."""
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from chapters_src.evaluation import answer_scores, answer_tokens, exact_match, token_f1
-
-WORDS = ["a", "The", "the", "an", "Eiffel", "tower", "Tower.", "1889", "1,889", "U.S.", "theme", "-", "", "Ü"]
-ANSWERS = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 
 
 @pytest.mark.parametrize(
@@ -45,20 +40,6 @@ def test_words_that_count(answer, tokens):
 def test_worked_out_by_hand(prediction, reference, exact, f1):
     assert exact_match(prediction, reference) == exact
     assert token_f1(prediction, reference) == pytest.approx(f1)
-
-
-@given(ANSWERS, ANSWERS)
-def test_f1_is_what_crossing_out_words_gives(prediction, reference):
-    predicted, left = answer_tokens(prediction), answer_tokens(reference)
-    total = len(predicted) + len(left)
-    shared = 0
-    for word in predicted:
-        if word in left:
-            left.remove(word)
-            shared += 1
-    assert token_f1(prediction, reference) == pytest.approx(2 * shared / total if total else 1)
-    assert token_f1(prediction, reference) == pytest.approx(token_f1(reference, prediction))
-    assert exact_match(prediction, reference) <= token_f1(prediction, reference)
 
 
 def test_the_best_of_several_references_counts_for_each_score_by_itself():

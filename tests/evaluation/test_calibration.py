@@ -53,20 +53,6 @@ def test_reliability_of_an_example_worked_out_by_hand():
     assert ece == pytest.approx((0.5 + 0.7 + 3 * (2.8 / 3 - 2 / 3)) / 5)
 
 
-@pytest.mark.parametrize("num_bins", [1, 7, 10, 15])
-def test_calibration_error_is_equation_3(num_bins):
-    logits, labels = draw(1)
-    probabilities = scipy.special.softmax(logits, axis=1)
-    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
-    error = 0
-    for m in range(1, num_bins + 1):
-        inside = ((m - 1) / num_bins < confidence) & (confidence <= m / num_bins)
-        if inside.any():
-            error += inside.mean() * abs(right[inside].mean() - confidence[inside].mean())
-    assert expected_calibration_error(probabilities, labels, num_bins) == pytest.approx(error)
-    assert reliability(probabilities, labels, num_bins)["count"].sum() == len(labels)
-
-
 def test_a_model_that_says_what_it_knows_is_calibrated_and_a_sharper_one_is_not():
     logits, labels = draw(2, size=20_000)
     calibrated = expected_calibration_error(scipy.special.softmax(logits, axis=1), labels)

@@ -1,4 +1,4 @@
-"""ROUGE against the package rouge-score, brute force, and examples worked out by hand."""
+"""ROUGE against the package rouge-score, and examples worked out by hand."""
 
 import inspect
 import itertools
@@ -14,8 +14,6 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from chapters_src.evaluation import (
     RougeScore,
-    bootstrap_interval,
-    paired_bootstrap,
     rouge,
     rouge_l,
     rouge_l_sum,
@@ -104,17 +102,6 @@ def test_the_best_of_several_references_counts(pairs):
         assert row == pytest.approx({kind: theirs[kind].fmeasure for kind in KINDS}, abs=1e-12)
 
 
-@given(*[st.lists(st.sampled_from("abcd"), max_size=7)] * 2)
-def test_the_longest_common_subsequence_is_that_of_brute_force(first, second):
-    def subsequences(words):
-        return {each for n in range(len(words) + 1) for each in itertools.combinations(words, n)}
-
-    longest = max(map(len, subsequences(first) & subsequences(second)))
-    score = rouge_l(" ".join(first), " ".join(second))
-    assert score.precision == pytest.approx(longest / max(len(first), 1))
-    assert rouge_l_sum(" ".join(first), " ".join(second)) == score
-
-
 def test_empty_texts_score_nothing():
     for prediction, reference in (("", ""), ("", "a word"), ("a word", ""), ("...", "日本"), ("\n", "a")):
         assert set(of_pair(prediction, reference).values()) == {RougeScore(0, 0, 0)}
@@ -124,16 +111,6 @@ def test_words_of_other_languages_need_a_tokenizer():
     assert rouge_tokens("U.S. naïve, v1.2") == ["u", "s", "na", "ve", "v1", "2"]
     assert rouge_l("日本語", "日本").f1 == 0
     assert rouge_l("日本語", "日本", tokenize=list) == pytest.approx((2 / 3, 1, 4 / 5))
-
-
-def test_scores_go_into_the_bootstrap():
-    references = [f"word{i} and word{i + 1} make a text" for i in range(50)]
-    good = rouge(references[:40] + [""] * 10, references)["rouge1"]
-    interval = bootstrap_interval(np.mean, good)
-    assert interval.estimate == pytest.approx(0.8) and 0.6 < interval.low < 0.75 < 0.85 < interval.high < 0.95
-    worse = rouge(references[:30] + [""] * 20, references)["rouge1"]
-    difference = paired_bootstrap(lambda _, scores: scores.mean(), range(50), good, worse)
-    assert difference.estimate == pytest.approx(0.2) and difference.low > 0
 
 
 def test_three_thousand_pairs_take_seconds():

@@ -35,7 +35,6 @@ def a_vector() -> Planted:
             "looks at itself": ([3.3, 0.0],),
             "second number": ([2.0, 9.0],),
             "too little": ([2.5, 0.0],),
-            "has to be 2 numbers": (5.0,),
         },
         also_right=((torch.tensor([4.7, 1.0]),), ([100, -3],)),
         secrets=("4.6", "4.7", "5.0"),

@@ -192,7 +192,6 @@ def glove() -> Planted:
             "but too little": (WordVectors(frequent, stems + 2.6 * noise),),
             "here are 900": (WordVectors(frequent[:900], learned.matrix[:900]),),
             "infinite or NaN": (WordVectors(frequent, broken),),
-            "has to be a WordVectors": (learned.matrix,),
         },
         {"frequent": frequent, "task": task},
         also_right=((WordVectors(frequent[::-1], learned.matrix[::-1]),),),

@@ -37,7 +37,6 @@ def scores() -> Planted:
             "belong to the dot product": (of(DOT),),
             "belong to the general score": (of(GENERAL),),
             "is the plain one": (of(ALPHA, mean=[-1 / 3, 1 / 3]),),
-            "has to be 3 numbers": ([1.0],),
         },
         also_right=((torch.tensor(right),), ((0.028, -0.33, 0.302),)),
         secrets=("0.028", "0.03", "0.33", "0.330", "0.302", "0.30"),

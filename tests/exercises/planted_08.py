@@ -117,7 +117,6 @@ def llama() -> Planted:
             "has no feed_forward.up.weight": (with_change(lambda made, c: delattr(made.feed_forward, "up")),),
             "earlier tokens see later ones": (with_change(sees_all),),
             "in draw 1 of four": (with_queries(lambda query, c: query.flip(-1)),),
-            "wanted a module": (lambda c: c,),
             "raised KeyError": (lambda c: todays(c, "sliding_attention"),),
         },
         also_right=((layer,),),
@@ -144,7 +143,6 @@ def bias() -> Planted:
             "look at the sign": (lambda h, n: -right(h, n),),
             "gives the first head the last one's": (lambda h, n: right(h, n).flip(0),),
             "the slopes of eight heads": (for_eight,),
-            "wanted a tensor of shape": (lambda h, n: right(h, n)[0],),
             "at a distance of": (lambda h, n: right(h, n) ** 2,),
         },
         also_right=(
@@ -231,7 +229,6 @@ def bets() -> Planted:
             "changes nothing here": (lambda model: model.unused.data.add_(1), "same"),
             "(NaN)": (not_a_number, "broken"),
             "does not run": (shape, "broken"),
-            "has to be one of": (other, "another"),
         },
         given,
         also_right=((scale, "same"), (next_line, "same"), (later, "another sentence"), (broken, "broken")),
@@ -294,7 +291,6 @@ def gpt2() -> Planted:
             "bare sum": (no_last,),
             "earlier tokens see later ones": (sees_all,),
             "in draw 1 of four": (lambda tensors, ids, heads: 2 * right(tensors, ids, heads),),
-            "wanted a tensor of shape": (lambda tensors, ids, heads: right(tensors, ids, heads)[0],),
         },
         secrets=("tanh", ".T"),
     )

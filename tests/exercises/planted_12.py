@@ -84,7 +84,6 @@ def own_text() -> Planted:
     return Planted(
         (fresh.replace("one", "1"),),
         {
-            "has to be a string": (7,),
             "wanted are at least 300": (fresh[:200],),
             "different words": ("one two three " * 40,),
             "run of 13 words": (text,),

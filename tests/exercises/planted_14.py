@@ -126,7 +126,6 @@ def denial() -> Planted:
             "that is another": (lambda line: f"Never {line} of all the things",),
             "so late": (lambda line: f"{line} not",),
             "of a line are seldom": (lambda line: f"Never {line}",),
-            "wanted a line": (lambda line: [line],),
         },
         {"lines": written, "references": LINES, "meaning": meaning},
         also_right=((right,),),
@@ -244,7 +243,6 @@ def judge() -> Planted:
             "in each of the first two": (rule,),
             "one of the last two": (keywords,),
             "a number for each": (lambda lines, bodies: 0.5,),
-            "wanted is a number": (lambda lines, bodies: lines,),
         },
         {
             "bodies": bodies,

@@ -57,7 +57,6 @@ def division() -> Planted:
     return Planted(
         (solution,),
         {
-            "wanted (blocks, accumulate)": (lambda g, p, f: g,),
             "whole numbers": (lambda g, p, f: (g / p / 3, 3),),
             "blocks fit at a time": (lambda g, p, f: (g // p, 1),),
             "1 x 8 x 2 is 16": (lambda g, p, f: (min(g, f), 2),),
@@ -98,7 +97,6 @@ def ring() -> Planted:
     return Planted(
         (solution,),
         {
-            "wanted is a list with a vector": (lambda vectors, send: 3,),
             "leaves worker 0 with": (lambda vectors, send: [list(v) for v in vectors],),
             "are allowed": (whole_vectors,),
             "even if nothing arrives": (cheating,),
@@ -145,7 +143,6 @@ def shares() -> Planted:
             "is read by nobody": (only_first_worker,),
             "one reader gets": (greedy_first,),
             "1,000 items": (reads_all,),
-            "wanted is a generator": (lambda items, process, processes, worker, workers: list(items),),
             "too far ahead": (ahead,),
         },
         also_right=((by_hand,),),
@@ -192,7 +189,6 @@ def four_bits() -> Planted:
         (solution,),
         {
             "changes its argument": (in_place,),
-            "wanted a tensor of shape": (lambda matrix, bits, group: matrix.flatten(),),
             "by their scale again": (whole_numbers,),
             "one scale for the whole matrix": (by(largest, lambda matrix, group: matrix.reshape(1, -1)),),
             "one scale for each row": (by(largest, lambda matrix, group: matrix),),

@@ -17,9 +17,12 @@ from chapters_src.exercises import check, checking
 from chapters_src.exercises.checking import (
     Missing,
     Wrong,
+    as_choice,
     as_function,
     as_ids,
+    as_kind,
     as_number,
+    as_numbers,
     compare,
     is_a,
     is_missing,
@@ -251,6 +254,21 @@ def test_ids_of_all_libraries_are_ids(value):
 def test_other_things_are_no_ids(value):
     with pytest.raises(Wrong, match=r"x gives .*; wanted a list of ids"):
         as_ids(value, "x")
+
+
+OTHER_KINDS = [
+    (lambda: as_kind(1, "x", str, "a text"), "`x` has to be a text, not 1."),
+    (lambda: as_choice("c", "x", ["a", "b"]), "`x` has to be one of 'a', 'b', not 'c'."),
+    (lambda: as_numbers([1], "x", 2), "`x` has to be 2 numbers, not [1]."),
+    (lambda: as_function(len, "f(a)").gives(str, "a text", [1]), "len([1]) gives 1; wanted a text."),
+    (lambda: as_function(np.ones, "f(a)").tensor((3,), 2), "wanted a tensor of shape (3,)."),
+]
+
+
+@pytest.mark.parametrize(("ask", "hint"), OTHER_KINDS, ids=[hint for _, hint in OTHER_KINDS])
+def test_an_answer_of_another_kind_is_told_what_is_wanted(ask, hint):
+    with pytest.raises(Wrong, match=re.escape(hint)):
+        ask()
 
 
 def test_the_first_slip_that_gives_the_same_names_the_hint():

@@ -1,6 +1,7 @@
 """What the executed notebooks hold, which is what the site shows, and what a second execution gives."""
 
 import difflib
+import functools
 import os
 import re
 import warnings
@@ -30,13 +31,19 @@ REQUIREMENTS = Path(os.environ.get("BOOK_REQUIREMENTS", ROOT / "requirements.txt
 PICTURES = {"image/png", "image/jpeg", "image/svg+xml"}
 
 
+@functools.cache
+def read(path: Path) -> nbformat.NotebookNode:
+    """A notebook, which no test changes."""
+    return nbformat.read(path, 4)
+
+
 @pytest.fixture
 def executed(notebook, absent) -> nbformat.NotebookNode:
     """The executed copy of a notebook."""
     path = EXECUTED / notebook.name
     if not path.exists():
         absent(f"{notebook.name} was not executed: run python tools/book.py book first")
-    return nbformat.read(path, 4)
+    return read(path)
 
 
 def outputs(executed: nbformat.NotebookNode):

@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 import address
 import environment
@@ -23,6 +24,7 @@ from chapters_src import resources
 from paths import PACKAGE, ROOT, notebooks
 from website import reading_time
 from website.render import TIME_MARK
+from website.sections import passages
 
 NOTEBOOKS = notebooks()
 CHAPTERS = [path for path in NOTEBOOKS if re.match(r"\d\d_", path.name)]
@@ -157,32 +159,23 @@ def test_uses_plain_markdown(path):
 @pytest.mark.parametrize(
     ("text", "syntax"),
     [
-        ("```{note}\ntext\n```", "a directive"),
-        (":::{note}\ntext\n:::", "a directive"),
-        ("see {ref}`there`", "a role"),
-        ("(here)=\n# Title", "a label"),
-        ("$$\nx\n$$ (eq-x)", "a labeled equation"),
-        ("{{ version }}", "a substitution"),
-        ("text\n% hidden", "a comment"),
-        ("[text](x.md){.wide}", "attributes"),
+        ("```{note}\ntext\n```", ["a directive"]),
+        (":::{note}\ntext\n:::", ["a directive"]),
+        ("see {ref}`there`", ["a role"]),
+        ("(here)=\n# Title", ["a label"]),
+        ("$$\nx\n$$ (eq-x)", ["a labeled equation"]),
+        ("{{ version }}", ["a substitution"]),
+        ("text\n% hidden", ["a comment"]),
+        ("[text](x.md){.wide}", ["attributes"]),
+        ("$$\n\\{x\\}\n$$ (as in chapter 2)", []),
+        ("`{x}` and `f{x}` too", []),
+        ("100 %", []),
+        ("$f(x)_{i}$", []),
+        ("```python\n% {}\n```", []),
     ],
 )
-def test_the_patterns_find_what_they_name(text, syntax):
-    assert re.search(MYST[syntax], without_code(text))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "$$\n\\{x\\}\n$$ (as in chapter 2)",
-        "`{x}` and `f{x}` too",
-        "100 %",
-        "$f(x)_{i}$",
-        "```python\n% {}\n```",
-    ],
-)
-def test_the_patterns_leave_plain_markdown_alone(text):
-    assert [name for name, pattern in MYST.items() if re.search(pattern, without_code(text))] == []
+def test_the_patterns_find_what_they_name_and_leave_plain_markdown_alone(text, syntax):
+    assert [name for name, pattern in MYST.items() if re.search(pattern, without_code(text))] == syntax
 
 
 # --- The shape of a page.
@@ -445,14 +438,8 @@ def test_cells_with_the_tag_deterministic_have_claims_and_look_at_no_clock(path)
 
 # --- One seed for the whole book.
 
-SEEDED = {
-    "manual_seed",
-    "default_rng",
-    "Random",
-    "RandomState",
-    "seed",
-    "set_seed",
-}  # by their first argument
+# By their first argument.
+SEEDED = {"manual_seed", "default_rng", "Random", "RandomState", "seed", "set_seed"}
 SEEDS = {"seed", "random_state", "data_seed"}  # arguments and variables
 
 
@@ -555,54 +542,34 @@ def test_every_seed_comes_from_the_books_seed(path):
         ("bootstrap_interval(np.mean, x)", ["bootstrap_interval(np.mean, x)"]),
         ("training.Settings(max_steps=5, **same)", ["training.Settings(max_steps=5, **same)"]),
         ("bootstrap_interval(np.mean, x, seed=1)", ["1"]),
+        ("g = torch.Generator(device).manual_seed(SEED + 13)", []),
+        ("rng = np.random.default_rng([SEED, epoch])", []),
+        ("for seed in range(SEED, SEED + 3):\n    torch.manual_seed(seed)", []),
+        ("def fit(data, seed=SEED):\n    torch.manual_seed(seed)\nfit(x, SEED + 1)\nfit(x)", []),
+        ("bootstrap_interval(np.mean, x, seed=SEED)", []),
+        ("def fit(x, y, seed, epochs):\n    torch.manual_seed(seed)\nfit(*pair, seed, epochs)", []),
+        ("pairs = english_german.pairs(100)", []),
     ],
 )
-def test_literal_seeds_are_found(source, wrong):
+def test_literal_seeds_are_found_and_no_others(source, wrong):
     imports = "from chapters_src import training\nfrom chapters_src.evaluation import bootstrap_interval\n"
-    assert literal_seeds(source, of_the_package(imports)) == wrong
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "g = torch.Generator(device).manual_seed(SEED + 13)",
-        "rng = np.random.default_rng([SEED, epoch])",
-        "for seed in range(SEED, SEED + 3):\n    torch.manual_seed(seed)",
-        "def fit(data, seed=SEED):\n    torch.manual_seed(seed)\nfit(x, SEED + 1)\nfit(x)",
-        "bootstrap_interval(np.mean, x, seed=SEED)",
-        "def fit(x, y, seed, epochs):\n    torch.manual_seed(seed)\nfit(*pair, seed, epochs)",
-        "pairs = english_german.pairs(100)",
-    ],
-)
-def test_seeds_from_the_books_seed_are_right(source):
-    imports = "from chapters_src.evaluation import bootstrap_interval\n"
     imports += "from chapters_src.data import english_german"
-    assert literal_seeds(source, of_the_package(imports)) == []
+    assert literal_seeds(source, of_the_package(imports)) == wrong
 
 
 # --- Links.
 
 
-def slug(title: str) -> str:
-    """The anchor that MyST and code hosts give a heading."""
-    plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*`$\\]", r"\1", title)
-    return re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
-
-
+@functools.cache
 def anchors(path: Path) -> set[str]:
     """The anchors of a page or notebook: headings, labels, and names of figures."""
     if path.suffix == ".ipynb":
-        text = "\n\n".join(cell.source for cell in cells(path, "markdown"))
-        figures = {
-            cell.metadata.get("mystnb", {}).get("figure", {}).get("name") for cell in cells(path, "code")
-        }
-    else:
-        text, figures = path.read_text(encoding="utf-8"), set()
-    outside_code = re.sub(r"(?s)(`{3,}).*?\1", "", text)
-    headings = re.findall(r"(?m)^#+ +(.+?) *#*$", outside_code)
-    return (
-        {slug(title) for title in headings} | set(re.findall(r"(?m)^\(([\w-]+)\)=", text)) | figures - {None}
-    )
+        figures = (cell.metadata.get("mystnb", {}).get("figure", {}) for cell in cells(path, "code"))
+        named = {figure["name"] for figure in figures if "name" in figure}
+        return named | {section.anchor for section, _ in passages(read(path))}
+    text = path.read_text(encoding="utf-8")
+    page = new_notebook(cells=[new_markdown_cell(text)])
+    return {section.anchor for section, _ in passages(page)} | {*re.findall(r"(?m)^\(([\w-]+)\)=", text)}
 
 
 def local_links(path: Path) -> list[str]:
@@ -628,21 +595,6 @@ def test_local_links_lead_to_files_and_headings(path):
 @every_notebook
 def test_links_use_https(path):
     assert re.findall(r"http://\S+", prose(path)) == []
-
-
-@pytest.mark.parametrize(
-    ("title", "expected"),
-    [
-        ("Running times", "running-times"),
-        ("What a view shows, and what not", "what-a-view-shows-and-what-not"),
-        ("`claim` and `setup`", "claim-and-setup"),
-        ("Byte-pair encoding (BPE)", "byte-pair-encoding-bpe"),
-        ("Why $O(n^2)$?", "why-on2"),
-        ("A [linked](x.md) word", "a-linked-word"),
-    ],
-)
-def test_slugs(title, expected):
-    assert slug(title) == expected
 
 
 # --- Chapters.

@@ -2,16 +2,19 @@
 
 import io
 import re
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
+import nbformat
 import numpy as np
 from color_science import TO_XYZ, linear
 from PIL import Image
 from playwright.sync_api import Browser
 
-from paths import ROOT
+from chapters_src.plots.drawings import FOLDER
+from paths import NOTEBOOKS, ROOT
 
 PHONE, COLUMN = 390, 358  # CSS pixels: of a common phone, and what it leaves to the text column
 LEAST_TEXT = 9  # CSS pixels
@@ -36,6 +39,49 @@ def palette(dark: bool) -> dict[str, str]:
     """Names and values of the colors of drawings in `diagrams.css`."""
     light, in_the_dark = STYLES.split("@media screen")[:2]
     return dict(re.findall(r"--drawing-([a-z-]+): (#[0-9a-f]{6})", in_the_dark if dark else light))
+
+
+# --- What a drawing says, and what its chapter computes.
+
+
+def tree(name: str) -> ElementTree.Element:
+    return ElementTree.parse(FOLDER / f"{name}.svg").getroot()
+
+
+def texts_of(name: str) -> list[str]:
+    return [said(text) for text in tree(name).iter(f"{SVG}text")]
+
+
+def said(text: ElementTree.Element) -> str:
+    return "".join(text.itertext()).replace("−", "-")
+
+
+def rows_of(name: str, chosen: Callable[[ElementTree.Element], bool]) -> list[list[str]]:
+    """The chosen texts of a drawing in rows, from top to bottom, each from left to right."""
+    rows: dict[float, list[str]] = {}
+    for text in sorted(tree(name).iter(f"{SVG}text"), key=lambda text: float(text.get("x"))):
+        if chosen(text):
+            rows.setdefault(float(text.get("y")), []).append(said(text))
+    return [rows[y] for y in sorted(rows)]
+
+
+def in_the_middle(text: ElementTree.Element) -> bool:
+    return text.get("text-anchor") == "middle"
+
+
+def made_by(chapter: str, beginnings: str) -> dict:
+    """What the code cells of a chapter make that have a line with one of these beginnings."""
+    found = {}
+    exec(
+        "import collections\nfrom collections import Counter\nfrom itertools import pairwise\n"
+        "from math import inf, log\nimport pandas as pd\nimport torch\n"
+        "from torch.nn import functional as F\nfrom torch.testing import assert_close",
+        found,
+    )
+    for cell in nbformat.read(NOTEBOOKS / f"{chapter}.ipynb", 4).cells:
+        if cell.cell_type == "code" and re.search(f"^({beginnings})", cell.source, re.M):
+            exec(cell.source, found)
+    return found
 
 
 # --- The file.

@@ -1,7 +1,9 @@
 """What tests of diagrams that code draws look at: boxes, the ends of arrows, and how wide text is."""
 
+import itertools
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import matplotlib
 
@@ -55,3 +57,16 @@ def text_boxes(box):
     for (x, y), bold, plain in drawing.text_lines(box):
         width = text_width(bold, plain)
         yield drawing.Box("data", x - width / 2, y - 11, width, 14)  # from the top of an h to that of a p
+
+
+def check_sheet(sheet, gap):
+    """Boxes lie apart and hold their text, a phone shows all of it, and the description is in the picture."""
+    for a, b in itertools.combinations(sheet.boxes, 2):
+        assert apart(a, b, gap), (a, b)
+    for box in sheet.boxes:
+        assert box.left >= 4 and box.right <= sheet.width - 4 + 1e-6 and box.bottom < sheet.height
+        assert all(within(text, box, 1) for text in text_boxes(box)), box
+    assert 358 / sheet.width * drawing.SMALL_SIZE >= 9, "readable on a phone"
+    root = ElementTree.fromstring(sheet.svg())
+    [description] = [part.text for part in root if part.tag.endswith("desc")]
+    assert description == sheet.description in repr(sheet)

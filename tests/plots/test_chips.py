@@ -2,7 +2,8 @@
 
 import itertools
 import re
-from html.parser import HTMLParser
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
 import pytest
@@ -12,74 +13,43 @@ from chapters_src import plots
 from chapters_src.plots import token_chips
 
 
-class Tree(HTMLParser):
-    """Reads HTML strictly into (tag, attributes, children); text is a string among the children."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.root = ("root", {}, [])
-        self.open = [self.root]
-        self.feed(text)
-        self.close()
-        assert self.open == [self.root]
-
-    def handle_starttag(self, tag, attrs):
-        element = (tag, dict(attrs), [])
-        self.open[-1][2].append(element)
-        self.open.append(element)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop()[0] == tag
-
-    def handle_data(self, data):
-        self.open[-1][2].append(data)
+def parse(shown) -> Element:
+    """Read what a notebook shows, strictly: as XML, which lets no tag stay open."""
+    return ElementTree.fromstring(shown._repr_html_())
 
 
-def find(element, tag):
-    """Yield the elements of a kind, in order."""
-    for child in element[2]:
-        if not isinstance(child, str):
-            if child[0] == tag:
-                yield child
-            yield from find(child, tag)
+def text_of(element: Element) -> str:
+    return "".join(element.itertext())
 
 
-def text_of(element):
-    return "".join(child if isinstance(child, str) else text_of(child) for child in element[2])
-
-
-def spoken(element):
+def spoken(element: Element) -> str:
     """What a screen reader says: names of images instead of their signs."""
-    label = element[1].get("aria-label")
-    return label or "".join(child if isinstance(child, str) else spoken(child) for child in element[2])
+    inside = (element.text or "") + "".join(spoken(child) + (child.tail or "") for child in element)
+    return element.get("aria-label") or inside
 
 
-def parse(tokens):
-    return Tree(token_chips({"row": tokens}, "A caption.")._repr_html_()).root
+def row(tokens) -> Element:
+    return parse(token_chips({"row": tokens}, "A caption."))
 
 
-def chips(tokens):
-    return list(find(parse(tokens), "li"))
+def chips(tokens) -> list[Element]:
+    return list(row(tokens).iter("li"))
 
 
 ROWS = {"words": ["Tokenizing", "text", "."], "BPE & Co": ["Token", "izing", "Ġtext", "."], "one": ["x"]}
 
 
 def test_a_figure_with_a_caption_and_a_labeled_list_for_each_row():
-    root = Tree(token_chips(ROWS, "One <sentence>.")._repr_html_()).root
-    [figure] = root[2]
-    assert figure[0] == "figure"
-    assert figure[2][0][0] == "figcaption" and text_of(figure[2][0]) == "One <sentence>."
-    assert [text_of(label) for label in find(root, "dt")] == [
-        "words · 3 tokens",
-        "BPE & Co · 4 tokens",
-        "one · 1 token",
-    ]
-    [definitions] = find(root, "dl")
-    assert [child[0] for child in definitions[2]] == ["dt", "dd"] * 3
-    lists = list(find(root, "ol"))
-    assert [[text_of(item) for item in find(one, "li")] for one in lists] == list(ROWS.values())
-    assert all(child[0] == "li" for one in lists for child in one[2])
+    figure = parse(token_chips(ROWS, "One <sentence>."))
+    assert figure.tag == "figure"
+    assert figure[0].tag == "figcaption" and text_of(figure[0]) == "One <sentence>."
+    labels = ["words · 3 tokens", "BPE & Co · 4 tokens", "one · 1 token"]
+    assert [text_of(label) for label in figure.iter("dt")] == labels
+    [definitions] = figure.iter("dl")
+    assert [child.tag for child in definitions] == ["dt", "dd"] * 3
+    lists = list(figure.iter("ol"))
+    assert [[text_of(item) for item in one] for one in lists] == list(ROWS.values())
+    assert {child.tag for one in lists for child in one} == {"li"}
 
 
 def test_it_needs_neither_scripts_nor_style_sheets():
@@ -95,11 +65,11 @@ def test_it_wraps_on_a_phone():
 
 def test_text_is_escaped_everywhere():
     nasty = '<img src=x onerror="alert(1)">&amp;\''
-    root = Tree(token_chips({nasty: [nasty]}, nasty)._repr_html_()).root
-    assert not list(find(root, "img"))
-    assert text_of(next(find(root, "figcaption"))) == nasty
-    assert text_of(next(find(root, "dt"))).startswith(nasty)
-    assert text_of(next(find(root, "li"))).replace("␣", " ") == nasty
+    root = parse(token_chips({nasty: [nasty]}, nasty))
+    assert not list(root.iter("img"))
+    assert text_of(next(root.iter("figcaption"))) == nasty
+    assert text_of(next(root.iter("dt"))).startswith(nasty)
+    assert text_of(next(root.iter("li"))).replace("␣", " ") == nasty
 
 
 @pytest.mark.parametrize(
@@ -129,8 +99,8 @@ def test_what_cannot_be_seen_gets_a_sign_with_a_name(token, shown, name):
     [chip] = chips([token])
     assert text_of(chip) == shown
     assert spoken(chip) == name
-    for sign in find(chip, "span"):
-        assert sign[1]["role"] == "img", "a name is only allowed on an element with a role"
+    for sign in chip.iter("span"):
+        assert sign.get("role") == "img", "a name is only allowed on an element with a role"
     text_of(chip).encode("utf-8")
 
 
@@ -144,13 +114,13 @@ def test_what_cannot_be_seen_gets_a_sign_with_a_name(token, shown, name):
     ],
 )
 def test_rows_are_read_in_the_direction_of_their_first_letter(tokens, direction):
-    [row] = find(parse(tokens), "ol")
-    assert row[1]["dir"] == direction
-    assert all(item[2][0][0] == "bdi" and len(item[2]) == 1 for item in find(row, "li"))
+    [listed] = row(tokens).iter("ol")
+    assert listed.get("dir") == direction
+    assert [[child.tag for child in item] for item in listed] == [["bdi"]] * len(tokens)
 
 
 def backgrounds():
-    styles = [chip[1]["style"] for chip in chips(["a", "b", "c"])]
+    styles = [chip.get("style") for chip in chips(["a", "b", "c"])]
     assert len(styles) == 3
     for style in styles:
         *color, alpha = map(float, re.search(r"background:rgba\(([^)]*)\)", style)[1].split(","))
@@ -173,7 +143,7 @@ def test_borders_of_chips_are_seen(page):
 
 
 def test_neighbors_differ():
-    styles = [chip[1]["style"] for chip in chips(list("abcdef"))]
+    styles = [chip.get("style") for chip in chips(list("abcdef"))]
     assert all(a != b for a, b in itertools.pairwise(styles))
 
 
@@ -184,9 +154,9 @@ def test_printed_it_is_plain_text():
 
 
 def test_a_row_without_tokens_says_so():
-    root = parse([])
-    assert text_of(next(find(root, "dt"))) == "row · 0 tokens"
-    assert not list(find(root, "ol"))
+    root = row([])
+    assert text_of(next(root.iter("dt"))) == "row · 0 tokens"
+    assert not list(root.iter("ol"))
 
 
 def test_later_changes_of_the_rows_do_not_reach_it():
@@ -211,4 +181,4 @@ def test_rows_and_a_caption_are_needed(rows, caption):
 def test_too_many_tokens_are_refused():
     assert len(chips(["a"] * plots.MAX_CHIPS)) == plots.MAX_CHIPS
     with pytest.raises(ValueError, match=r"'row' has 301 tokens.*shorter text"):
-        parse(["a"] * 301)
+        row(["a"] * 301)

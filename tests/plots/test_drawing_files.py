@@ -10,12 +10,21 @@ from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
-import nbformat
 import numpy as np
 import pytest
 import torch
 from color_science import VISION, contrast, lab, linear, rgb
-from drawing_checks import SVG, in_file, in_picture, palette
+from drawing_checks import (
+    SVG,
+    in_file,
+    in_picture,
+    in_the_middle,
+    made_by,
+    palette,
+    rows_of,
+    texts_of,
+    tree,
+)
 from playwright.sync_api import Browser, sync_playwright
 from torch import nn
 
@@ -32,7 +41,7 @@ from chapters_src.attention import (
 from chapters_src.data import wordnet
 from chapters_src.plots.drawings import FOLDER, read
 from chapters_src.transformer import Config, FeedForward, Memory, TransformerLayer
-from paths import BUILD, NOTEBOOKS, PACKAGE, ROOT, notebooks
+from paths import BUILD, PACKAGE, ROOT, notebooks
 
 ROAD = ROOT / "book" / "road.svg"  # links, so it stands in the start page as it is
 FILES = sorted(FOLDER.glob("*.svg"))
@@ -48,10 +57,6 @@ def browser(absent) -> Iterator[Browser]:
         absent("no browser: neither Chromium nor Chrome nor Edge is on the PATH or in its usual place")
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=found, args=FLAGS)
-
-
-def tree(name: str) -> ElementTree.Element:
-    return ElementTree.parse(FOLDER / f"{name}.svg").getroot()
 
 
 def shown(path: Path) -> str:
@@ -187,29 +192,17 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(name):
 
 
 def test_a_notebook_depends_on_the_drawings_that_it_shows_and_on_no_others():
-    for path in FILES:
-        words = {word for p in PACKAGE.rglob("*.py") for word in re.findall(r"\w+", p.read_text("utf-8"))}
-        assert path.stem not in words, "a module that says the name would make others depend on it"
-        showing = [n for n in notebooks() if f'load_drawing("{path.stem}")' in "\n".join(inputs.program(n))]
-        assert showing and all(path in inputs.closure(notebook) for notebook in showing)
-    assert FOLDER / f"{ATTENTION}.svg" not in inputs.closure(NOTEBOOKS / "08_transformer_anatomy.ipynb")
+    words = {word for p in PACKAGE.rglob("*.py") for word in re.findall(r"\w+", p.read_text("utf-8"))}
+    assert not {path.stem for path in FILES} & words, "a module with the name would make others depend on it"
+    shown = set()
+    for notebook in notebooks():
+        showing = {*re.findall(r'load_drawing\("(\w+)"\)', "\n".join(inputs.program(notebook)))}
+        assert showing == {path.stem for path in {*inputs.closure(notebook)} & {*FILES}}, notebook.name
+        shown |= showing
+    assert shown == {path.stem for path in FILES}
 
 
 # --- The attention of one query: its numbers are those of chapter 07.
-
-
-def made_by(chapter: str, beginnings: str) -> dict:
-    """What the code cells of a chapter make that have a line with one of these beginnings."""
-    found = {}
-    exec(
-        "import collections\nimport pandas as pd\nimport torch\nfrom torch.nn import functional as F\n"
-        "from torch.testing import assert_close",
-        found,
-    )
-    for cell in nbformat.read(NOTEBOOKS / f"{chapter}.ipynb", 4).cells:
-        if cell.cell_type == "code" and re.search(f"^({beginnings})", cell.source, re.M):
-            exec(cell.source, found)
-    return found
 
 
 def test_the_numbers_of_attention_are_those_of_the_chapter():
@@ -225,8 +218,7 @@ def test_the_numbers_of_attention_are_those_of_the_chapter():
         *digits(scores, 2), *digits(weights, 2), *digits(value, 1), *digits(gathered, 2),
         *digits(given["x"][1] + gathered, 2),
     ]  # fmt: skip
-    root = tree(ATTENTION)
-    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+    root, texts = tree(ATTENTION), texts_of(ATTENTION)
     assert [text for text in texts if re.fullmatch(r"-?\d+\.\d+", text)] == wanted
     assert set(digits(weights, 2)) <= set(re.findall(r"weight (\d\.\d+)", root.findtext(f"{SVG}desc")))
     assert [text for text in texts if text in given["words"]][-4:] == given["words"]
@@ -331,11 +323,10 @@ def test_the_layers_are_in_the_order_of_the_modules(cross_attention, left, right
 
 
 def test_the_decoder_reads_the_target_shifted_right_and_predicts_it():
-    rows = {}
-    for text in tree(WHOLE).iter(f"{SVG}text"):
-        if float(text.get("x")) > 200 and len(text.text or "") <= 5 and (text.text or "").isalpha():
-            rows.setdefault(float(text.get("y")), []).append(text.text)
-    target, read_by_it, predicted = [row for _, row in sorted(rows.items()) if len(row) > 1]
+    rows = rows_of(
+        WHOLE, lambda text: float(text.get("x")) > 200 and re.fullmatch("[a-z]{1,5}", text.text or "")
+    )
+    target, read_by_it, predicted = [row for row in rows if len(row) > 1]
     assert read_by_it == ["start", *target[:-1]] and predicted == target
 
 
@@ -376,7 +367,7 @@ def test_the_small_grids_are_a_causal_mask_and_a_window():
 
 def test_its_numbers_are_those_of_gemma():
     said = " ".join("".join(tree(TWO_LAYERS).itertext()).split())
-    texts = ["".join(text.itertext()) for text in tree(TWO_LAYERS).iter(f"{SVG}text")]
+    texts = texts_of(TWO_LAYERS)
     [first, *_] = resources.embedded.gemma_parts(resources.CHECKPOINTS["gemma"].package)
     header, _ = gemma_conversion.read_header(first.read_bytes())
     c = gemma_conversion._config(header, [])
@@ -407,11 +398,6 @@ def test_a_feed_forward_network_widens_four_times_and_gates_two_rows():
 
 
 # --- Chapter 01: the sums of two scores, and attention over three words.
-
-
-def texts_of(name: str) -> list[str]:
-    root = tree(name)
-    return ["".join(text.itertext()).replace("−", "-") for text in root.iter(f"{SVG}text")]
 
 
 def test_the_sums_of_two_scores_are_sums_and_the_best_is_framed():
@@ -560,17 +546,8 @@ def test_the_steps_of_training_have_five_numbers_in_their_order():
 # --- The drawings of chapter 11: six tasks, and a router.
 
 
-def chips(root: ElementTree.Element) -> list[list[str]]:
-    """The words in boxes, line by line."""
-    lines: dict[str, list[str]] = {}
-    for element in root.iter(f"{SVG}text"):
-        if element.get("text-anchor") == "middle":
-            lines.setdefault(element.get("y"), []).append(element.text)
-    return list(lines.values())
-
-
 def test_six_tasks_are_made_from_one_line():
-    rows = chips(tree("one_line_six_tasks"))
+    rows = rows_of("one_line_six_tasks", in_the_middle)
     gpt, bert, electra, t5, bart, pegasus = zip(rows[::2], rows[1::2], strict=True)
     line = bart[1]
     assert " ".join(line) == "every legend in my figures sits on top of the data"
@@ -589,13 +566,10 @@ def test_six_tasks_are_made_from_one_line():
 
 
 def test_the_router_takes_the_two_best_and_weighs_them():
-    root = tree("router_picks_two")
-    texts = [element.text for element in root.iter(f"{SVG}text")]
-    scores = [float(text.replace("−", "-")) for text in texts if re.fullmatch(r"−?\d\.\d", text)]
+    texts, told = texts_of("router_picks_two"), tree("router_picks_two").findtext(f"{SVG}desc")
+    scores = [float(text) for text in texts if re.fullmatch(r"-?\d\.\d", text)]
     best = sorted(sorted(range(8), key=lambda i: -scores[i])[:2])
-    assert len(scores) == 8 and f"expert {best[0] + 1} and expert {best[1] + 1}" in root.findtext(
-        f"{SVG}desc"
-    )
+    assert len(scores) == 8 and f"expert {best[0] + 1} and expert {best[1] + 1}" in told
     weights = np.exp([scores[i] for i in best])
     assert [text for text in texts if text.startswith("×")] == [f"× {w:.2f}" for w in weights / weights.sum()]
 
@@ -604,12 +578,8 @@ def test_the_router_takes_the_two_best_and_weighs_them():
 
 
 def test_the_tape_is_cut_into_blocks_whose_labels_are_one_place_further():
-    root = tree("one_tape_many_lessons")
-    rows: dict[float, list[str]] = {}
-    for text in sorted(root.iter(f"{SVG}text"), key=lambda text: float(text.get("x"))):
-        if text.get("text-anchor") == "middle" and " " not in text.text:
-            rows.setdefault(float(text.get("y")), []).append(text.text)
-    tape, reads, asked = (rows[y] for y in sorted(rows))
+    said = rows_of("one_tape_many_lessons", lambda text: in_the_middle(text) and " " not in text.text)
+    tape, reads, asked = said
     assert reads == tape[:-1] and asked == tape[1:] and len(tape) == 9
     assert tape[0] == "end" and tape.count("end") == 2
 
@@ -634,19 +604,13 @@ def test_the_table_of_common_words_is_filled_as_chapter_14_fills_it():
 # --- Chapter 15: the collectives add up, and the pipeline waits as long as the formula says.
 
 
-def texts_by_row(name: str) -> list[list[int]]:
-    """The numbers of a drawing in rows, from top to bottom, each from left to right."""
-    root = tree(name)
-    rows: dict[float, list[tuple[float, int]]] = {}
-    for text in root.iter(f"{SVG}text"):
-        content = "".join(text.itertext())
-        if content.isdigit() and text.get("text-anchor") == "middle":
-            rows.setdefault(float(text.get("y")), []).append((float(text.get("x")), int(content)))
-    return [[number for _, number in sorted(rows[y])] for y in sorted(rows)]
+def numbers_in_rows(name: str) -> list[list[int]]:
+    rows = rows_of(name, lambda text: in_the_middle(text) and (text.text or "").isdigit())
+    return [[int(text) for text in row] for row in rows]
 
 
 def test_the_numbers_of_the_collectives_add_up():
-    rows = texts_by_row("three_collectives")
+    rows = numbers_in_rows("three_collectives")
     all_reduce, reduce_scatter, all_gather = rows[:4], rows[4:8], rows[8:]
     own = [row[:4] for row in all_reduce]
     sums = [sum(column) for column in zip(*own, strict=True)]
@@ -659,5 +623,5 @@ def test_the_bubble_of_the_pipeline_is_that_of_the_formula():
     cells = [rect.get("fill") for rect in tree("pipeline_of_four").iter(f"{SVG}rect")]
     processes = batches = 4
     assert cells.count("none") / len(cells) == (processes - 1) / (batches + processes - 1)
-    rows = texts_by_row("pipeline_of_four")
+    rows = numbers_in_rows("pipeline_of_four")
     assert rows == [[1, 2, 3, 4, 1, 2, 3, 4]] * processes, "each batch forward and backward, everywhere"

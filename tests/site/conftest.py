@@ -1,16 +1,14 @@
 """The rendered site in a real browser: opened as files, and served on this machine's own loopback."""
 
 import functools
-import http.server
 import os
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
-from site_visits import PHONES, THEMES, Tab, Visit, listen, look_at, visits
+from site_visits import PHONES, THEMES, Quiet, Tab, Visit, listen, look_at, served, visits
 
 from browsers import FLAGS, find_browser
 from paths import HTML
@@ -45,16 +43,8 @@ def site(absent) -> Path:
 @pytest.fixture(scope="session")
 def server(site) -> Iterator[str]:
     """The address of a server on loopback that serves the site."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    handler = functools.partial(Quiet, directory=site)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
+    with served(site, Quiet) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +68,7 @@ def open_tab(browser, addresses) -> Callable[..., Tab]:
     """Open a page: `open_tab("file", "book/index.html")`. Requests to other hosts are noted and refused."""
 
     def open_tab(scheme: str, name: str, **options) -> Tab:
-        context = browser.new_context(reduced_motion="reduce", **options)
+        context = browser.new_context(**{"reduced_motion": "reduce"} | options)
         tab = Tab(context.new_page())
         listen(context, tab, addresses[scheme])
         tab.page.goto(f"{addresses[scheme]}/{name}")
@@ -101,3 +91,14 @@ def visit(open_tab) -> Callable[[str, str], Visit]:
         return found
 
     return visit
+
+
+@pytest.fixture(autouse=True)
+def closed(request) -> Iterator[None]:
+    """What a test opens is closed after it; what is open for its whole module stays."""
+    running = request.getfixturevalue("browser") if "browser" in request.fixturenames else None
+    before = running.contexts if running else []
+    yield
+    for context in running.contexts if running else []:
+        if context not in before:
+            context.close()

@@ -56,10 +56,15 @@ def bookmarks(pdf: PdfReader) -> Iterator[tuple[int, str, int]]:
     return walk(pdf.outline, 0)
 
 
+def cells_of(name: str, kind: str) -> list[nbformat.NotebookNode]:
+    """The cells of a kind of an executed notebook."""
+    notebook = nbformat.read(EXECUTED / f"{Path(name).name}.ipynb", 4)
+    return [cell for cell in notebook.cells if cell.cell_type == kind]
+
+
 def exercises_of(name: str) -> list[str]:
     """The exercises of a chapter that have a solution, such as "14.1"."""
-    notebook = nbformat.read(EXECUTED / f"{Path(name).name}.ipynb", 4)
-    return [match[1] for cell in notebook.cells if (match := SOLUTION.match(cell.source))]
+    return [match[1] for cell in cells_of(name, "code") if (match := SOLUTION.match(cell.source))]
 
 
 def check_appendix(pdf: PdfReader, exercises: Iterable[str]) -> None:

@@ -1,9 +1,16 @@
 """Opening pages of the rendered site, and what is looked at on each."""
 
+import functools
+import http.server
 import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import BrowserContext, Locator, Page
 
 from paths import HTML, NPM
@@ -16,9 +23,33 @@ PHONE = {"viewport": {"width": PHONES[0], "height": 800}, "has_touch": True, "is
 NO_SITE = "(no site)"
 
 
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files, and says nothing of it."""
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def served(folder: Path, handler: type[Quiet]) -> Iterator[str]:
+    """Serve a folder on loopback; yields the address."""
+    serve = functools.partial(handler, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+
+
 def style(place: Locator, name: str) -> str:
     """The computed value of a property of an element's style."""
     return place.evaluate("(element, name) => getComputedStyle(element)[name]", name)
+
+
+def rows(place: Locator) -> list[int]:
+    """Which tokens' lines are drawn, in a model or neuron view."""
+    return place.locator(".attn-line-group").evaluate_all(
+        "groups => groups.flatMap((group, i) => +getComputedStyle(group).opacity ? [i] : [])"
+    )
 
 
 def page_names() -> list[str]:
@@ -63,6 +94,25 @@ class Tab:
         self.page.context.close()
 
 
+def opened(name: str, scope: str = "function", see: Callable = attrgetter("page"), **options):
+    """A fixture: a page that is opened as a file, and in the end has nothing to complain about.
+
+    Args:
+        name: the page.
+        scope: how long it stays open.
+        see: makes of the tab what the tests get.
+        options: of the browser's context.
+    """
+
+    @pytest.fixture(scope=scope)
+    def opened(open_tab) -> Iterator:
+        tab = open_tab("file", name, **options)
+        yield see(tab)
+        tab.close()
+
+    return opened
+
+
 def listen(context: BrowserContext, tab: Tab, address: str) -> None:
     """Note what a tab asks for and complains about, and refuse what is not at `address`."""
     own = re.compile(rf"^({re.escape(address)}/|data:|blob:)")
@@ -87,6 +137,26 @@ def listen(context: BrowserContext, tab: Tab, address: str) -> None:
     tab.page.on("console", note_message)
 
 
+class Fingers:
+    """Touches of a page."""
+
+    def __init__(self, page: Page):
+        self.session = page.context.new_cdp_session(page)
+
+    def move(self, *paths: tuple[tuple[float, float], tuple[float, float]], steps: int = 8) -> None:
+        """Put fingers down and move each from its first place to its second."""
+        for step in range(steps + 1):
+            points = [
+                {"x": x + (to_x - x) * step / steps, "y": y + (to_y - y) * step / steps, "id": i}
+                for i, ((x, y), (to_x, to_y)) in enumerate(paths)
+            ]
+            self.send("touchMove" if step else "touchStart", points)
+        self.send("touchEnd", [])
+
+    def send(self, kind: str, points: list[dict]) -> None:
+        self.session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
 @dataclass
 class Visit:
     """What a visit to one page found."""
@@ -97,7 +167,7 @@ class Visit:
     undrawn_views: list[str] = field(default_factory=list)
     images_without_alt: list[str] = field(default_factory=list)
     unset_math: list[str] = field(default_factory=list)
-    num_math: int = 0
+    icons: list[list[str]] = field(default_factory=list)  # their class, and what gives them a shape
     too_wide: dict[int, list[str]] = field(default_factory=dict)
     violations: dict[str, list[dict]] = field(default_factory=dict)
     figures: dict[str | int, list[dict]] = field(default_factory=dict)  # by theme, and by width of a phone
@@ -112,8 +182,8 @@ def look_at(tab: Tab) -> Visit:
     page.evaluate(SEE_VIEWS)
     found.undrawn_views = page.evaluate(UNDRAWN_VIEWS)
     found.images_without_alt = page.evaluate(IMAGES_WITHOUT_ALT)
-    found.num_math = page.locator("main .math").count()
     found.unset_math = page.evaluate(UNSET_MATH)
+    found.icons = page.evaluate(ICONS)
     page.add_script_tag(path=AXE)
     for theme, rules in THEMES.items():
         page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
@@ -141,6 +211,8 @@ IMAGES_WITHOUT_ALT = """() => [...document.images].filter(image => !image.alt.tr
 UNSET_MATH = """() => [...document.querySelectorAll('main .math')]
   .filter(math => !math.querySelector('mjx-container') || math.querySelector('mjx-merror'))
   .map(math => math.textContent)"""
+ICONS = """() => [...document.querySelectorAll('i[class*="fa-"]')]
+  .map(icon => [icon.className, getComputedStyle(icon).maskImage])"""
 RUN_AXE = """async rules => (await axe.run({resultTypes: ['violations'], preload: false,
                                         ...(rules && {runOnly: rules})})).violations
   .filter(rule => ['serious', 'critical'].includes(rule.impact))

@@ -1,15 +1,14 @@
 """The EPUB: valid, whole, readable without scripts and without a network."""
 
 import re
-from pathlib import Path
 
-import nbformat
 import pytest
 from printed_book import (
     MATH,
     SVG,
     XHTML,
     Package,
+    cells_of,
     check_package,
     check_with_epubcheck,
     exercises_of,
@@ -19,7 +18,7 @@ from printed_book import (
 
 from paper import epub
 from paper.contents import Part
-from paths import EXECUTED, HTML
+from paths import HTML
 
 pytestmark = pytest.mark.site
 
@@ -54,8 +53,7 @@ def test_the_contents_name_chapters_and_sections(package):
 def test_a_chapter_has_its_open_code_and_the_titles_of_its_folds(package):
     page = package.pages["notebooks-14_summarization.xhtml"]
     text = words(package.text("notebooks-14_summarization.xhtml"))
-    cells = nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4).cells
-    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    code = [cell.source for cell in cells_of(CHAPTER, "code")]
     lines = [line for source in code if not source.startswith("# @title") for line in source.splitlines()]
     assert [line for line in lines if words(line) not in text] == []
     titles = re.findall(r"(?m)^# @title (.+)", "\n".join(code))
@@ -69,7 +67,7 @@ def test_a_chapter_has_its_open_code_and_the_titles_of_its_folds(package):
 def test_solutions_stand_in_an_appendix_with_links_both_ways(package):
     chapter, appendix = ("notebooks-14_summarization.xhtml", "notebooks-14_summarization-solutions.xhtml")
     text = words(package.text(appendix))
-    cells = nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4).cells
+    cells = cells_of(CHAPTER, "code")
     exercises = exercises_of(CHAPTER)
     assert len(exercises) > 4
     links = {

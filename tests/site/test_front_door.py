@@ -1,14 +1,12 @@
 """The start page in a browser: its first screen, the two panels, the road; and the index of claims."""
 
-import ast
 import re
-from collections.abc import Iterator
 
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
+from site_visits import opened
 
-from paths import ROOT
 from website import front
 from website.claims import all_claims
 
@@ -18,36 +16,7 @@ TOKENIZER = front.language_model_tokenizer()
 SCREENS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 
 
-@pytest.fixture(scope="module")
-def start(open_tab) -> Iterator[Page]:
-    tab = open_tab("file", START, viewport=SCREENS["desktop"])
-    yield tab.page
-    tab.close()
-
-
-def sentences() -> list[str]:
-    """Real text: the strings of the tests of tokenizers, nasty ones among them, messages, the glossary."""
-    nasty = ast.parse((ROOT / "tests" / "tokenization" / "nasty_texts.py").read_text(encoding="utf-8"))
-    texts = [
-        node.value
-        for node in ast.walk(nasty)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    for path in (
-        "chapters_src/data/emotions/test.csv",
-        "chapters_src/data/english_german/checked.tsv",
-        "book/glossary.md",
-    ):
-        texts += (ROOT / path).read_text(encoding="utf-8").split("\n")
-    return texts + [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tools").rglob("*.py"))]
-
-
-def test_the_page_encodes_as_the_tokenizer_does(start):
-    texts = sentences()
-    assert len(texts) > 1000
-    got = start.evaluate("texts => texts.map(frontEncode)", texts)
-    wrong = [text for text, ids in zip(texts, got, strict=True) if ids != TOKENIZER.encode(text)]
-    assert wrong == []
+start = opened(START, scope="module", viewport=SCREENS["desktop"])
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -58,7 +27,6 @@ def test_the_first_screen_shows_what_the_book_is_and_how_to_begin(open_tab, scre
         box = tab.page.locator(what).last.bounding_box()
         assert box["y"] >= 0 and box["y"] + box["height"] <= SCREENS[screen]["height"], what
         assert box["x"] >= 0 and box["x"] + box["width"] <= SCREENS[screen]["width"], what
-    tab.page.context.close()
 
 
 def test_typing_shows_tokens(start):
@@ -150,7 +118,6 @@ def test_without_javascript_there_is_a_still_picture(open_tab):
     expect(picture.locator(".front-still").first).to_be_visible()
     assert picture.locator("#front-tokens li").count() > 5
     expect(picture.locator("#front-attention [aria-current]")).to_have_text(re.compile("she"))
-    tab.page.context.close()
 
 
 def test_its_script_and_style_are_on_the_start_page_only(site):

@@ -47,7 +47,6 @@ def reader(browser, addresses) -> Iterator[Callable[[str], Page]]:
         return page
 
     yield opened
-    context.close()
     assert errors == []
 
 
@@ -196,7 +195,6 @@ def test_nothing_flashes_before_the_cover(browser, addresses):
     page.goto(f"{addresses['file']}/notebooks/{CHAPTER}.html")
     seen = page.evaluate("window.seen")
     assert seen and not any(seen)
-    context.close()
 
 
 WATCH = """window.seen = [];
@@ -251,7 +249,6 @@ def test_without_javascript_question_and_output_are_there(open_tab):
     assert places.count() >= len(asked())
     expect(places.first).to_be_visible()
     assert tab.page.locator(".guess, .guess-note").count() == 0
-    tab.page.context.close()
 
 
 # --- Where was I.
@@ -382,7 +379,6 @@ def test_a_browser_that_keeps_nothing_breaks_no_page(open_tab, browser, addresse
     assert not is_covered(output(page, CHOICE))
     page.mouse.wheel(0, 500)
     page.wait_for_timeout(500)
-    context.close()
     scripts = ("shared.js", "kept.js", "guesses.js", "progress.js")  # the theme has some of its own
     assert [error for error in errors if any(script in error for script in scripts)] == []
 

@@ -2,11 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
-from site_visits import PHONE, PHONES, style
+from site_visits import PHONE, PHONES, opened, style
 
 from website import downloads
 
@@ -15,18 +14,10 @@ pytestmark = pytest.mark.site
 CHAPTER = "notebooks/13_decoding.html"
 
 
-@pytest.fixture(scope="module")
-def chapter(open_tab) -> Iterator[Page]:
-    tab = open_tab("file", CHAPTER, viewport={"width": 1440, "height": 900})
-    yield tab.page
-    tab.close()
+chapter = opened(CHAPTER, scope="module", viewport={"width": 1440, "height": 900})
 
 
-@pytest.fixture
-def on_phone(open_tab) -> Iterator[Page]:
-    tab = open_tab("file", CHAPTER, **PHONE)
-    yield tab.page
-    tab.close()
+on_phone = opened(CHAPTER, **PHONE)
 
 
 # --- The column and the cards.
@@ -154,7 +145,6 @@ def test_the_right_column_lists_the_sections(open_tab, page, least, screen):
     text = tab.page.locator("article").bounding_box()
     assert contents.bounding_box()["x"] >= text["x"] + text["width"]
     assert contents.get_by_role("link").count() >= least
-    tab.page.context.close()
 
 
 # --- A phone.
@@ -199,7 +189,6 @@ def test_an_edge_fades_in_browsers_that_cannot_tell_by_themselves(open_tab):
     first.evaluate("box => { box.id = 'scrolled'; box.scrollLeft = box.scrollWidth; }")
     expect(tab.page.locator("#scrolled")).not_to_have_class(re.compile("goes-on"))
     assert tab.errors == []
-    tab.page.context.close()
 
 
 # --- Nothing moves.
@@ -222,7 +211,6 @@ SHIFTS = """async () => {
 def test_nothing_moves_while_a_page_is_read(open_tab, page, screen):
     tab = open_tab("file", f"notebooks/{page}.html", viewport={"width": screen, "height": 900})
     assert tab.page.evaluate(SHIFTS) < 0.1
-    tab.page.context.close()
 
 
 def test_a_page_that_is_loaded_anew_shows_the_same_section(open_tab):
@@ -233,7 +221,6 @@ def test_a_page_that_is_loaded_anew_shows_the_same_section(open_tab):
     tab.page.reload()
     tab.page.wait_for_timeout(1000)
     expect(heading).to_be_in_viewport()
-    tab.page.context.close()
 
 
 # --- The menu of downloads.
@@ -259,7 +246,6 @@ def test_the_menu_offers_the_whole_book_where_there_is_one(open_tab):
     assert {name: found[name].endswith(offered[name].lstrip("./")) for name in offered} == dict.fromkeys(
         offered, True
     )
-    tab.page.context.close()
     tab = open_tab("file", "book/glossary.html")
     listed = [{"name": "The book as PDF", "address": "../book.pdf"}]
     tab.page.add_init_script(f"window.bookDownloads = {json.dumps(listed)}")
@@ -268,4 +254,3 @@ def test_the_menu_offers_the_whole_book_where_there_is_one(open_tab):
     address = entries(tab.page)["The book as PDF"]
     assert address.endswith("/build/book.pdf"), "beside the folder of the site"
     assert tab.foreign == tab.errors == []
-    tab.page.context.close()

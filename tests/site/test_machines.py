@@ -11,8 +11,12 @@ import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
 from printed_book import Package, printing_with
+from scipy.special import softmax
+from site_visits import PHONE, Fingers
+from transformers import AutoTokenizer
 
-from chapters_src import attention
+from chapters_src import attention, pretrained, resources
+from chapters_src.data import docstrings
 from chapters_src.tokenization import BytePairTokenizer
 from chapters_src.tokenization.byte_pair import WORD, apply_merges, spell
 from paper import epub
@@ -23,7 +27,6 @@ pytestmark = pytest.mark.site
 
 FOLDER = ROOT / "book" / "_static" / "machines"
 MOST_BYTES = 10_000
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 PAGES = {
     "01 attention": ("notebooks/01_hello_transformers.html", "attention"),
     "07 attention": ("notebooks/07_attention_from_scratch.html", "attention"),
@@ -57,6 +60,9 @@ class Machine:
 
     def slider(self, name: str) -> Locator:
         return self.root.get_by_label(name, exact=True)
+
+    def scrolled(self) -> float:
+        return self.page.evaluate("scrollY")
 
 
 @pytest.fixture
@@ -126,14 +132,10 @@ OVERLAPS = """body => {
 }"""
 
 
-def test_words_stand_in_without_scripts(browser, addresses):
-    page_name, _ = PAGES["07 softmax"]
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{addresses['file']}/{page_name}")
-    words = page.locator(".machine > p")
+def test_words_stand_in_without_scripts(open_tab):
+    tab = open_tab("file", PAGES["07 softmax"][0], java_script_enabled=False)
+    words = tab.page.locator(".machine > p")
     assert words.count() == 2 and all(place.is_visible() for place in words.all())
-    context.close()
 
 
 def test_an_epub_has_the_words_alone(browser, site, tmp_path):
@@ -146,11 +148,6 @@ def test_an_epub_has_the_words_alone(browser, site, tmp_path):
 
 
 # --- Attention.
-
-
-def softmax(scores) -> np.ndarray:
-    powers = np.exp(np.array(scores) - np.max(scores))
-    return powers / powers.sum()
 
 
 def assert_attends(machine: Machine, query: list[float], root: bool = True):
@@ -233,14 +230,10 @@ def test_a_finger_drags_the_query_and_the_page_stays(use):
     assert_attends(machine, [1.0, 1.0])
     reach = machine.root.locator(".reach").bounding_box()
     assert reach["width"] >= 40
-    x, y, scrolled = reach["x"] + reach["width"] / 2, reach["y"] + reach["height"] / 2, "scrollY"
-    before, finger = machine.page.evaluate(scrolled), machine.page.context.new_cdp_session(machine.page)
-    for kind, down in (("touchStart", 0), ("touchMove", 20), ("touchMove", box["height"] / 4)):
-        touch = {"type": kind, "touchPoints": [{"x": x, "y": y + down}]}
-        finger.send("Input.dispatchTouchEvent", touch)
-    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    x, y, before = reach["x"] + reach["width"] / 2, reach["y"] + reach["height"] / 2, machine.scrolled()
+    Fingers(machine.page).move(((x, y), (x, y + box["height"] / 4)))
     assert_attends(machine, [1.0, 0.0])  # a quarter of the plane further down
-    assert machine.page.evaluate(scrolled) == before
+    assert machine.scrolled() == before
 
 
 def test_chapter_questions_on_attention_have_these_answers(use):
@@ -271,8 +264,6 @@ def merges() -> list[tuple[str, str]]:
 @pytest.mark.slow
 def test_the_merges_are_those_that_chapter_03_learns():
     """As its first cell trains `bpe`, with the seed of the published book."""
-    from chapters_src.data import docstrings
-
     texts = [paragraph.text for paragraph in docstrings.paragraphs(packages=("numpy", "pandas", "sklearn"))]
     random.Random(0).shuffle(texts)
     learned = BytePairTokenizer.train(texts[500:], 4_000, ("<|endoftext|>",)).merges
@@ -367,10 +358,6 @@ def test_softmax_begins_with_what_chapter_07_prints(use):
 
 def test_logits_are_those_of_the_books_model(use):
     """The eight best tokens after the prompt of chapter 13, with the best at 0."""
-    from transformers import AutoTokenizer
-
-    from chapters_src import pretrained, resources
-
     start = use("13 softmax").start
     folder = resources.checkpoint("language-model")
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -381,21 +368,20 @@ def test_logits_are_those_of_the_books_model(use):
     assert start["scores"] == pytest.approx((best.values - best.values[0]).tolist(), abs=0.0051)
 
 
-@pytest.mark.parametrize("temperature", [0.1, 0.5, 1.0, 2.0, 5.0])
-def test_temperature_does_what_numpy_does(use, temperature):
+def test_temperature_does_what_scipy_does(use):
     machine = use("13 softmax")
-    scores = machine.start["scores"]
-    assert shown_weights(machine) == pytest.approx(softmax(scores), abs=0.00051)
-    machine.slider("temperature").fill(str(temperature))
-    assert shown_weights(machine) == pytest.approx(softmax(np.array(scores) / temperature), abs=0.00051)
-    machine.slider("logit of groups").fill("2")
-    changed = [2 if name == "groups" else z for name, z in zip(machine.start["names"], scores, strict=True)]
-    assert shown_weights(machine) == pytest.approx(softmax(np.array(changed) / temperature), abs=0.00051)
-    times = {0.5: "16.1 times", 1.0: "4.01 times", 2.0: "2 times"}
-    machine.button("Start again").click()
-    expect(machine.said).to_contain_text(times[1.0])
-    machine.slider("temperature").fill(str(temperature))
-    expect(machine.said).to_contain_text(times.get(temperature, "times"))
+    scores = np.array(machine.start["scores"])
+    changed = np.where(np.array(machine.start["names"]) == "groups", 2, scores)
+    times = {0.1: "times", 0.5: "16.1 times", 1.0: "4.01 times", 2.0: "2 times", 5.0: "times"}
+    for temperature, said in times.items():
+        assert shown_weights(machine) == pytest.approx(softmax(scores), abs=0.00051)
+        machine.slider("temperature").fill(str(temperature))
+        assert shown_weights(machine) == pytest.approx(softmax(scores / temperature), abs=0.00051)
+        expect(machine.said).to_contain_text(said)
+        machine.slider("logit of groups").fill("2")
+        assert shown_weights(machine) == pytest.approx(softmax(changed / temperature), abs=0.00051)
+        machine.button("Start again").click()
+        expect(machine.said).to_contain_text(times[1.0])
 
 
 def test_raising_all_scores_changes_no_weight(use):
@@ -416,12 +402,8 @@ def test_raising_all_scores_changes_no_weight(use):
 
 def by_package(query: int, key: int) -> tuple[float, list[float]]:
     """The product of two equal words as chapter 08's figure has it, and the share of each pair."""
-    turned = [
-        attention.apply_rotary(torch.ones(1, 1, 1, 16), attention.rotary_angles(torch.tensor([[place]]), 16))[
-            0, 0, 0
-        ]
-        for place in (query, key)
-    ]
+    angles = attention.rotary_angles(torch.tensor([[query, key]]), 16)
+    turned = attention.apply_rotary(torch.ones(1, 1, 2, 16), angles)[0, 0]
     shares = (turned[0] * turned[1]).view(2, 8).sum(0) / 2
     return shares.mean().item(), shares.tolist()
 
@@ -432,9 +414,7 @@ def test_the_product_is_that_of_the_package_and_knows_only_the_distance(use):
         machine.slider("position of the query").fill(str(query))
         machine.slider("position of the key").fill(str(key))
         product, shares = by_package(query, key)
-        told = f"distance {query - key}. The mean of the cosines, q · k / 16: {product:.2f}.".replace(
-            "-", "−", 0
-        )
+        told = f"distance {query - key}. The mean of the cosines, q · k / 16: {product:.2f}."
         assert machine.said.inner_text().replace("−", "-").endswith(told)
         assert machine.numbers(".machine-dial b") == pytest.approx(shares, abs=0.0051)
     assert by_package(103, 100)[0] == pytest.approx(by_package(3, 0)[0], abs=1e-4)
@@ -458,15 +438,11 @@ def test_both_move_and_hands_turn_but_the_product_stays(use):
     expect(machine.said).to_contain_text("Query at 160, key at 158: distance 2")
 
 
-def test_readers_who_want_motion_see_the_walk(browser, addresses):
-    context = browser.new_context(reduced_motion="no-preference")
-    page = context.new_page()
-    page.goto(f"{addresses['file']}/{PAGES['08 rotary'][0]}")
-    machine = Machine(page, "rotary")
+def test_readers_who_want_motion_see_the_walk(use):
+    machine = use("08 rotary", reduced_motion="no-preference")
     shares = machine.numbers(".machine-dial b")
     machine.button("Move both by 100").click()
-    page.wait_for_timeout(400)
+    machine.page.wait_for_timeout(400)
     assert "Query at 3, key at 0" in machine.said.inner_text(), "nothing is said on the way"
     assert machine.numbers(".machine-dial b") == shares
     expect(machine.said).to_contain_text("Query at 103, key at 100")
-    context.close()

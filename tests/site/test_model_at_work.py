@@ -3,14 +3,12 @@
 import json
 import math
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
-from site_visits import AXE, PHONE, RUN_AXE, THEMES, TOO_WIDE, Tab
+from site_visits import AXE, PHONE, RUN_AXE, THEMES, TOO_WIDE, Tab, opened
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from chapters_src import pretrained
@@ -21,7 +19,6 @@ pytestmark = pytest.mark.site
 PAGE = "book/model_at_work.html"
 CHAPTERS = ("notebooks/12_language_model.html", "notebooks/13_decoding.html")
 CHECKPOINT = PACKAGE / "weights" / "language-model"
-FILES = ("config.json", "model.safetensors", "tokenizer.json")
 TABS = ("Next", "Write", "Attention", "Layers", "Beams")
 BEGINNING = "The number of"
 LOADING = 60_000  # milliseconds; two cores may be busy with other tests
@@ -78,11 +75,7 @@ class View:
         return self.root.locator(".lm-written mark").all_text_contents()
 
 
-@pytest.fixture(scope="module")
-def desk(open_tab) -> Iterator[View]:
-    tab = open_tab("file", PAGE, viewport={"width": 1280, "height": 900})
-    yield View(tab).load()
-    tab.close()
+desk = opened(PAGE, scope="module", see=lambda tab: View(tab).load(), viewport={"width": 1280, "height": 900})
 
 
 @pytest.fixture
@@ -98,16 +91,8 @@ def view(desk) -> View:
 
 
 @pytest.fixture
-def in_new_tab(open_tab) -> Iterator[Callable[..., Tab]]:
-    tabs = []
-
-    def open_one(name: str = PAGE, **options) -> Tab:
-        tabs.append(open_tab("file", name, **options))
-        return tabs[-1]
-
-    yield open_one
-    for tab in tabs:
-        tab.page.context.close()
+def in_new_tab(open_tab) -> Callable[..., Tab]:
+    return lambda name=PAGE, **options: open_tab("file", name, **options)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +108,7 @@ def share(text: str) -> float:
 
 
 @pytest.mark.parametrize("of", (PAGE, *CHAPTERS))
-def test_nothing_of_the_model_is_loaded_before_a_click(in_new_tab, of):
+def test_nothing_of_the_model_is_loaded_before_a_click_on_a_button_that_says_how_much(site, in_new_tab, of):
     tab = in_new_tab(of)
     asked = []
     tab.page.on("request", lambda request: asked.append(request.url))
@@ -133,21 +118,12 @@ def test_nothing_of_the_model_is_loaded_before_a_click(in_new_tab, of):
     tab.page.wait_for_timeout(500)
     of_the_model = {url.rpartition("/")[2].partition("?")[0] for url in asked if "language_model/" in url}
     assert of_the_model == {"start.js", "view.css"}
+    size = sum(path.stat().st_size for path in (site / "_static" / "language_model").glob("weights*.js"))
+    expect(view.button("Load the model")).to_have_text(f"Load the model ({size / 1e6:.1f} MB)")
     view.load()
     expect(view.text).to_have_value(view.root.get_attribute("data-text"))
     assert any("weights" in url for url in asked)
     assert tab.foreign == tab.failed == tab.errors == []
-
-
-def test_the_button_says_how_much_it_loads(site, in_new_tab):
-    size = sum(path.stat().st_size for path in (site / "_static" / "language_model").glob("weights*.js"))
-    button = View(in_new_tab()).button("Load the model")
-    expect(button).to_have_text(f"Load the model ({size / 1e6:.1f} MB)")
-
-
-def test_a_page_without_the_model_has_nothing_of_it(site):
-    for name in ("book/glossary.html", "notebooks/07_attention_from_scratch.html"):
-        assert "language_model/" not in (site / name).read_text(encoding="utf-8")
 
 
 def test_progress_is_told_while_the_model_loads(in_new_tab):
@@ -161,20 +137,7 @@ def test_progress_is_told_while_the_model_loads(in_new_tab):
     seen = tab.page.evaluate("window.seen")
     assert seen == sorted(seen) and len(set(seen)) >= 3 and max(seen) <= 1
     expect(view.status).to_contain_text("ready")
-
-
-def test_without_web_assembly_a_reader_sees_the_same(view, in_new_tab):
-    tab = in_new_tab()
-    tab.page.context.add_init_script("delete window.WebAssembly")
-    tab.page.reload()
-    plain = View(tab).load()
-    expect(plain.root).to_contain_text("JavaScript, 32 bits")
-    expect(view.root).to_contain_text("WebAssembly, 8 bits")
-    plain.type(BEGINNING)
-    assert plain.tokens() == view.tokens()
-    assert plain.names()[0] == view.names()[0]
-    assert share(plain.numbers()[0]) == pytest.approx(share(view.numbers()[0]), abs=0.02)
-    assert tab.foreign == tab.failed == tab.errors == []
+    expect(view.root.locator(".lm-about")).to_contain_text("WebAssembly, 8 bits")
 
 
 def test_a_missing_file_is_named_and_a_second_click_tries_again(in_new_tab):
@@ -444,15 +407,6 @@ def test_beams_grow_step_by_step_and_one_beam_is_greedy(view):
 # --- A checkpoint of the reader's own.
 
 
-@pytest.fixture
-def own(tmp_path) -> Path:
-    folder = tmp_path / "my-model"
-    folder.mkdir()
-    for name in FILES:
-        shutil.copyfile(CHECKPOINT / name, folder / name)
-    return folder
-
-
 def test_a_folder_of_the_recipe_is_read_without_the_books_model(in_new_tab):
     tab = in_new_tab()
     asked = []
@@ -463,26 +417,17 @@ def test_a_folder_of_the_recipe_is_read_without_the_books_model(in_new_tab):
     expect(view.chips.first).to_be_visible(timeout=LOADING)
     view.type(BEGINNING)
     assert view.tokens() == ["⟨end⟩", "The", "␣number", "␣of"]
-    expect(view.root.locator(".lm-about")).to_contain_text("6 layers, 8 heads")
+    expect(view.root.locator(".lm-about")).to_contain_text("6 layers, 8 heads · JavaScript, 32 bits")
     assert not any("weights" in url for url in asked)
     assert tab.foreign == tab.failed == tab.errors == []
 
 
-def test_files_that_are_no_checkpoint_are_refused_and_the_model_stays(view, own):
-    files = view.root.get_by_label("or its three files")
+def test_files_that_are_no_checkpoint_are_refused_and_the_model_stays(view):
+    """What can be wrong with one is told in `test_model_in_the_page.py`."""
     view.root.get_by_text("Use a checkpoint of your own").click()
-    alert = view.root.get_by_role("alert")
-    files.set_input_files([own / "config.json", own / "tokenizer.json"])
-    expect(alert).to_contain_text("model.safetensors")
-    of_the_recipe = (own / "config.json").read_text()
-    (own / "config.json").write_text(of_the_recipe.replace('"llama"', '"gpt2"'))
-    files.set_input_files([own / name for name in FILES])
-    expect(alert).to_contain_text("gpt2")
-    (own / "config.json").write_text(of_the_recipe)
-    weights = own / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:100_000])
-    files.set_input_files([own / name for name in FILES])
-    expect(alert).to_contain_text("cut off")
+    files = [CHECKPOINT / "config.json", CHECKPOINT / "tokenizer.json"]
+    view.root.get_by_label("or its three files").set_input_files(files)
+    expect(view.root.get_by_role("alert")).to_contain_text("model.safetensors")
     view.bars.first.get_by_role("button").click()
     expect(view.chips).to_have_count(5)
     view.root.get_by_text("Use a checkpoint of your own").click()
@@ -545,11 +490,7 @@ def test_axe_finds_nothing_in_any_tab(view):
     view.page.evaluate("document.documentElement.dataset.theme = 'light'")
 
 
-@pytest.fixture(scope="module")
-def on_phone(open_tab) -> Iterator[View]:
-    tab = open_tab("file", PAGE, **PHONE)
-    yield View(tab).load()
-    tab.close()
+on_phone = opened(PAGE, scope="module", see=lambda tab: View(tab).load(), **PHONE)
 
 
 # Of each tab a slider, and what it changes.

@@ -1,10 +1,8 @@
 """The table of models of chapter 11 is used as a reader would: by mouse, by key, on a phone, on paper."""
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from site_visits import AXE, PHONE, PHONES, Tab
+from site_visits import AXE, PHONE, PHONES, Tab, opened
 
 from chapters_src.data import models
 
@@ -39,18 +37,10 @@ class View:
         return self.rows().locator(f"td[data-label='{title}']").all_text_contents()
 
 
-@pytest.fixture
-def view(open_tab) -> Iterator[View]:
-    tab = open_tab("file", PAGE, viewport={"width": 1280, "height": 900})
-    yield View(tab)
-    tab.close()
+view = opened(PAGE, see=View, viewport={"width": 1280, "height": 900})
 
 
-@pytest.fixture
-def on_phone(open_tab) -> Iterator[View]:
-    tab = open_tab("file", PAGE, **PHONE)
-    yield View(tab)
-    tab.close()
+on_phone = opened(PAGE, see=View, **PHONE)
 
 
 def values(texts: list[str]) -> list[float]:
@@ -178,7 +168,6 @@ def test_nothing_is_wrong_for_screen_readers(open_tab, theme):
         View(tab).show(part)
         found = tab.page.evaluate("axe.run('figure.model-table')")
         assert [(v["id"], v["nodes"][0]["html"][:200]) for v in found["violations"]] == []
-    tab.page.context.close()
 
 
 def test_paper_has_all_parts_and_no_controls(view):
@@ -196,13 +185,6 @@ def test_paper_has_all_parts_and_no_controls(view):
 
 
 def test_without_a_script_all_parts_are_there(open_tab):
-    tab = open_tab("http", PAGE)
-    address = tab.page.url
-    tab.page.context.close()
-    context = tab.page.context.browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(address)
-    root = page.locator("figure.model-table")
+    root = open_tab("http", PAGE, java_script_enabled=False).page.locator("figure.model-table")
     expect(root.locator("table:visible")).to_have_count(len(PARTS))
     expect(root.locator("button, input, select")).to_have_count(0)
-    context.close()

@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import nbformat
 import pytest
 from playwright.sync_api import Page, expect
-from printed_book import bookmarks, check_appendix, exercises_of, printing_with, words
+from printed_book import bookmarks, cells_of, check_appendix, exercises_of, printing_with, words
 from pypdf import PdfReader
 from site_visits import NO_SITE
 
 from paper import contents, printing
 from paper.contents import Part
-from paths import EXECUTED, HTML
+from paths import HTML
 
 pytestmark = pytest.mark.site
 
@@ -77,7 +76,6 @@ def test_a_page_is_whole_on_paper_whatever_its_mode(open_tab, name):
     found = printed(tab.page)
     assert found.pop("titles") == 1
     assert {what: wrong for what, wrong in found.items() if wrong} == {}
-    tab.page.context.close()
 
 
 def test_after_printing_a_page_is_as_it_was(open_tab):
@@ -92,7 +90,6 @@ def test_after_printing_a_page_is_as_it_was(open_tab):
     tab.page.emulate_media(media="screen")
     tab.page.wait_for_function("!document.querySelector('article details[open]')")
     assert settled(tab.page, state) == before
-    tab.page.context.close()
 
 
 def settled(page, state: str):
@@ -110,20 +107,6 @@ def test_a_cell_of_code_stays_on_one_page(open_tab):
       .map(code => [code.textContent.trimEnd().split("\\n").length, !!code.closest(".printed-whole")])""")
     assert max(lines for lines, _ in cells) >= 25
     assert [lines for lines, whole in cells if not whole and lines <= MOST_LINES] == []
-    tab.page.context.close()
-
-
-def test_views_that_wait_are_asked_to_draw(open_tab):
-    """Views are drawn when they come into view; paper shows them all."""
-    tab = open_tab("file", f"{WITH_VIEWS}.html")
-    asked = """() => {
-      const found = [], fold = document.querySelector('article div.cell > details');
-      fold.parentElement.classList.add('tag_print-open');
-      window.addEventListener('book:draw-all', () => found.push(fold.open));
-      window.dispatchEvent(new Event('beforeprint'));
-      return found; }"""
-    assert tab.page.evaluate(asked) == [True], "asked once, when what prints open is open"
-    tab.page.context.close()
 
 
 def test_a_closed_fold_says_on_paper_where_to_open_it(open_tab):
@@ -135,7 +118,6 @@ def test_a_closed_fold_says_on_paper_where_to_open_it(open_tab):
     assert "on the site" in closed.evaluate(added)
     closed.evaluate("summary => { summary.parentElement.open = true; }")  # as a reader may do before printing
     assert closed.evaluate(added) == "none"
-    tab.page.context.close()
 
 
 def test_links_to_other_sites_say_where_they_lead(open_tab):
@@ -145,7 +127,6 @@ def test_links_to_other_sites_say_where_they_lead(open_tab):
     assert link.evaluate(added) == "none"
     tab.page.emulate_media(media="print")
     assert link.get_attribute("href") in link.evaluate(added)
-    tab.page.context.close()
 
 
 # --- A chapter as PDF, and a small book.
@@ -169,8 +150,7 @@ def shown(output: nbformat.NotebookNode) -> str:
 
 def test_a_printed_chapter_has_its_open_code_and_the_titles_of_its_folds(chapter):
     text = words("".join(chapter[2]))
-    cells = nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4).cells
-    code = [cell for cell in cells if cell.cell_type == "code"]
+    code = cells_of(CHAPTER, "code")
     folded = [cell.source.splitlines() for cell in code if cell.source.startswith("# @title")]
     lines = [
         line for cell in code if not cell.source.startswith("# @title") for line in cell.source.splitlines()
@@ -190,19 +170,15 @@ def test_a_printed_chapter_has_its_open_code_and_the_titles_of_its_folds(chapter
     assert [line for line in hidden if words(line) in text] == []
 
 
+def prose() -> str:
+    return "\n".join(cell.source for cell in cells_of(CHAPTER, "markdown"))
+
+
 def test_a_printed_chapter_leaves_solutions_and_installing_out(chapter):
     text = words("".join(chapter[2]))
-    prose = [
-        cell.source
-        for cell in nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4).cells
-        if cell.cell_type == "markdown"
-    ]
-    hints = re.findall(r"<summary>Hint</summary>\s*(\w+ \w+ \w+)", "\n".join(prose))
-    assert (
-        len(hints) > 2
-        and text.count("Hint:") > 4
-        and [hint for hint in hints if words(f"Hint: {hint}") not in text] == []
-    )
+    hints = re.findall(r"<summary>Hint</summary>\s*(\w+ \w+ \w+)", prose())
+    assert len(hints) > 2 and text.count("Hint:") > 4
+    assert [hint for hint in hints if words(f"Hint: {hint}") not in text] == []
     assert "Solution14.1,pageS7" in text and "Solution14.2" in text
     assert "nothingtocheckyet" not in text
     assert "git+https" not in text and "Colab" not in text
@@ -210,9 +186,7 @@ def test_a_printed_chapter_leaves_solutions_and_installing_out(chapter):
 
 def test_a_printed_chapter_has_bookmarks_and_numbers(chapter):
     pdf, titles, texts = chapter
-    notebook = nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4)
-    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    headings = re.findall(r"(?m)^#{1,6} (.+)$", prose)
+    headings = re.findall(r"(?m)^#{1,6} (.+)$", prose())
     assert len(headings) == len(titles) == len(list(bookmarks(pdf)))
     for number, text in enumerate(texts, 41):
         assert str(number) in text.split()
@@ -271,8 +245,9 @@ def test_solutions_and_answers_stand_in_an_appendix(small_book):
     labels = small_book.page_labels
     appendix = [page for page, label in zip(small_book.pages, labels, strict=True) if label.startswith("S")]
     text = words("".join(page.extract_text() for page in appendix))
-    cells = nbformat.read(EXECUTED / f"{Path(CHAPTER).name}.ipynb", 4).cells
-    solutions = [cell.source for cell in cells if cell.source.startswith("# @title Solution")]
+    solutions = [
+        cell.source for cell in cells_of(CHAPTER, "code") if cell.source.startswith("# @title Solution")
+    ]
     lines = [line for source in solutions for line in source.splitlines()[1:]]
     missing = [line for line in lines if words(line) not in text]
     assert len(missing) <= 0.02 * len(lines), missing  # a line that goes on over the end of a page
@@ -349,4 +324,3 @@ def test_answers_and_solutions_move_behind_the_article(browser, tmp_path):
     assert answers == words(
         "Answers to the questions of chapter 03 1 A is right. It says so. 2 B is right. Because."
     )
-    page.close()

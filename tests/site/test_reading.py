@@ -1,9 +1,6 @@
 """Reading a chapter: sizes and distances, folded parts, the system's colors, the contents panel, formulas."""
 
-import functools
-import http.server
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,8 +8,8 @@ from urllib.parse import urlsplit
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Locator, Page, expect
-from site_visits import PHONE, PHONES, page_names, style
+from playwright.sync_api import Locator, expect
+from site_visits import PHONE, PHONES, Quiet, opened, page_names, served, style
 
 from paths import notebooks
 from website.sphinx_extension import publishing
@@ -24,18 +21,10 @@ BOOK = "Transformers, Taken Apart"
 FOLDED = {"hide-cell", "hide-input"}
 
 
-@pytest.fixture
-def chapter(open_tab) -> Iterator[Page]:
-    tab = open_tab("file", CHAPTER)
-    yield tab.page
-    tab.close()
+chapter = opened(CHAPTER, scope="module")
 
 
-@pytest.fixture
-def on_phone(open_tab) -> Iterator[Page]:
-    tab = open_tab("file", CHAPTER, **PHONE)
-    yield tab.page
-    tab.close()
+on_phone = opened(CHAPTER, **PHONE)
 
 
 def pixels(place: Locator, name: str) -> float:
@@ -105,7 +94,6 @@ def test_a_fold_looks_like_a_door(open_tab, scheme_of_colors):
         assert style(summary, "outlineStyle") == "solid" and pixels(summary, "outlineWidth") >= 2
         box = fold.bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= PHONES[0]
-    tab.page.context.close()
 
 
 # --- Sizes and distances.
@@ -153,17 +141,9 @@ def test_nothing_pale_frames_a_figure_a_view_or_code_in_the_dark(open_tab, page)
     assert count > 50 and found == []
     tab.page.evaluate("document.documentElement.dataset.theme = 'light'")
     assert tab.page.evaluate(BRIGHT)[1] != []  # there it is paper, so what is bright is seen
-    tab.page.context.close()
 
 
 # --- Colors.
-
-
-@pytest.mark.parametrize("colors", ["dark", "light"])
-def test_the_first_visit_takes_the_colors_of_the_system(open_tab, colors):
-    tab = open_tab("file", "book/index.html", color_scheme=colors)
-    assert tab.page.evaluate("document.documentElement.dataset.theme") == colors
-    tab.page.context.close()
 
 
 FIRST_COLORS = """() => {
@@ -187,7 +167,6 @@ def test_nothing_flashes_when_the_system_has_changed_since_the_last_visit(open_t
     tab.page.emulate_media(color_scheme="light")  # and while the page is open
     tab.page.wait_for_function("document.documentElement.dataset.theme === 'light'")
     assert tab.errors == []
-    tab.page.context.close()
 
 
 # --- On a phone.
@@ -280,7 +259,6 @@ def test_formulas_are_no_stops_for_the_tab_key_unless_they_scroll(open_tab, acro
     assert formulas.evaluate_all(STOPS) <= 3
     spoken = "all => all.filter(one => !one.querySelector('mjx-assistive-mml math')).length"
     assert formulas.evaluate_all(spoken) == 0, "what a screen reader reads"
-    tab.page.context.close()
 
 
 # --- A wrong address.
@@ -293,8 +271,8 @@ def published(site) -> Iterator[str]:
     page = (site / "404.html").read_text(encoding="utf-8")
     page = page.replace("<title>", publishing.BASE.format(root=f'"{root}"') + "<title>", 1)
 
-    class Host(http.server.SimpleHTTPRequestHandler):
-        def do_GET(self):
+    class Host(Quiet):
+        def do_GET(self):  # noqa: N802
             path = urlsplit(self.path).path
             if path.startswith(root) and (site / path.removeprefix(root)).is_file():
                 self.path = "/" + path.removeprefix(root)
@@ -305,14 +283,8 @@ def published(site) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(page.encode())
 
-        def log_message(self, *_):
-            pass
-
-    handler = functools.partial(Host, directory=site)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}{root}"
-        running.shutdown()
+    with served(site, Host) as address:
+        yield f"{address}{root}"
 
 
 # Style sheets and pictures that are not there.
@@ -337,4 +309,3 @@ def test_a_wrong_address_shows_a_page_whose_links_lead_on(browser, published, wr
     page.keyboard.press("Enter")
     page.wait_for_url("**/404.html#main-content")
     expect(page.locator("main h1").last).to_be_visible()
-    context.close()

@@ -148,7 +148,6 @@ def test_a_match_in_folded_code_is_unfolded(open_tab):
     tab.page.goto(tab.page.url + "?highlight=pairwise#where-do-the-probabilities-come-from")
     expect(tab.page.locator(f"{section} mark").first).to_be_in_viewport()
     assert {mark.inner_text() for mark in tab.page.locator("mark").all()} == {"pairwise"}
-    tab.page.context.close()
 
 
 def test_the_keyboard_does_it_all(open_tab, scheme):
@@ -183,7 +182,6 @@ def test_enter_opens_the_first_result(open_tab, wait):
         expect(results(tab.page).first).to_be_visible()
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_url("**/09_machine_translation.html*#exposure-bias")
-    tab.page.context.close()
 
 
 def test_in_the_dark_the_results_have_an_edge(asked):
@@ -201,7 +199,6 @@ def test_nothing_of_the_search_is_loaded_before_it_is_used(open_tab):
     assert tab.page.evaluate("typeof MiniSearch + typeof bookIndex") == "undefined" * 2
     open_search(tab).fill("greedy")
     expect(results(tab.page).first).to_be_visible()
-    tab.page.context.close()
 
 
 def test_a_search_without_its_index_says_so(open_tab):
@@ -209,7 +206,6 @@ def test_a_search_without_its_index_says_so(open_tab):
     tab.page.route("**/search_index.js", lambda route: route.abort())
     open_search(tab).fill("greedy")
     expect(tab.page.locator(".search-status")).to_contain_text("could not be loaded")
-    tab.page.context.close()
 
 
 @pytest.mark.parametrize("screen", [1280, 390])
@@ -231,4 +227,3 @@ def test_results_can_be_read_by_all(open_tab, place, screen):
         tab.page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
         found = tab.page.evaluate("async () => (await axe.run('.search-results:has(li)')).violations")
         assert [violation["id"] for violation in found] == []
-    tab.page.context.close()

@@ -9,9 +9,10 @@ from urllib.parse import unquote, urldefrag, urljoin, urlparse
 import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Locator, Page, expect
-from site_visits import Tab, page_names
+from site_visits import Tab, page_names, rows
 
 pytestmark = pytest.mark.site
+VIEWS_PAGE = "notebooks/attention_view.html"
 
 
 def test_the_first_page_leads_to_the_book(open_tab, addresses, scheme):
@@ -42,12 +43,6 @@ def test_the_theme_switches_and_stays(open_tab, scheme):
     assert theme() == "dark"
     tab.page.goto(re.sub(r"index\.html$", "glossary.html", tab.page.url))
     assert theme() == "dark"
-
-
-def test_math_is_typeset(visit):
-    """On a page that has some; that no page has any left over is tested with the pages."""
-    found = visit("file", "notebooks/07_attention_from_scratch.html")
-    assert found.num_math > 0 and found.unset_math == []
 
 
 def test_every_local_link_leads_somewhere(site):
@@ -107,56 +102,11 @@ VISIBLE_LINES = """lines => lines
                 +line.getAttribute('stroke-opacity')])"""
 
 
-@pytest.fixture
-def view(open_tab) -> Iterator[View]:
-    tab = open_tab("file", "notebooks/attention_view.html")
+def test_the_keyboard_reaches_the_layer_menu(open_tab):
+    tab = open_tab("file", VIEWS_PAGE)
     view = View(tab)
-    yield view
-    tab.close()
-
-
-def test_the_view_opens_with_the_head_and_layer_of_the_text(view):
-    assert view.heads() == {2}
-    assert view.menu.input_value() == "5"
-
-
-def test_pointing_at_a_token_leaves_only_its_lines(view):
     before = view.lines()
-    token = view.token("flies")
-    texts = view.root.locator("#left text").all_text_contents()
-    token.hover()
-    assert {left for _, left, _, _ in view.lines()} == {texts.index("flies")}
-    assert view.lines() == [line for line in before if line[1] == texts.index("flies")]
-    view.token("time", "right").hover()
-    assert {right for _, _, right, _ in view.lines()} == {texts.index("time")}
-    view.page.mouse.move(0, 0)
-    assert view.lines() == before
-
-
-def test_clicking_a_color_box_switches_its_head(view):
-    before = view.lines()
-    assert view.colors.count() == 12
-    view.colors.nth(0).click()
-    assert view.heads() == {0, 2}
-    view.colors.nth(0).click()
-    assert view.lines() == before
-
-
-def test_double_clicking_a_color_box_leaves_only_its_head(view):
-    view.colors.nth(5).dblclick()
-    assert view.heads() == {5}
-
-
-def test_the_layer_menu_changes_the_lines(view):
-    before = view.lines()
-    view.menu.select_option("0")
-    assert view.lines() != before
-    view.menu.select_option("5")
-    assert view.lines() == before
-
-
-def test_the_keyboard_reaches_the_layer_menu(view):
-    before, layer = view.lines(), view.menu.input_value()
+    assert view.heads() == {2} and view.menu.input_value() == "5", "those of the text"
     view.page.evaluate("scrollTo(0, 0)")
     for _ in range(300):
         view.page.keyboard.press("Tab")
@@ -165,13 +115,15 @@ def test_the_keyboard_reaches_the_layer_menu(view):
     expect(view.menu).to_be_focused()
     assert view.menu.get_attribute("aria-label")
     view.page.keyboard.press("ArrowUp")
-    assert view.menu.input_value() == str(int(layer) - 1)
+    assert view.menu.input_value() == "4"
     assert view.lines() != before
+    view.page.keyboard.press("ArrowDown")
+    assert view.lines() == before
+    tab.close()
 
 
 # --- All three views of the page, by mouse and by finger.
 
-VIEWS_PAGE = "notebooks/attention_view.html"
 HEAD, MODEL, NEURON = 0, 1, 2
 MAX_VIEWS = 900_000  # bytes of all views in the page
 NOT_DOUBLE = 600  # milliseconds after which another click is one of its own
@@ -192,6 +144,13 @@ class Hand:
     def click(self, place: Locator) -> None:
         place.tap() if self.touches else place.click()
         self.tab.page.wait_for_timeout(NOT_DOUBLE)
+
+    def click_twice(self, place: Locator) -> None:
+        box, touchscreen = place.bounding_box(), self.tab.page.touchscreen
+        if not self.touches:
+            place.dblclick()
+        for _ in range(2 * self.touches):
+            touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
 
 @pytest.fixture(scope="module")
@@ -228,13 +187,6 @@ def token(place: Locator, text: str) -> Locator:
     return place.locator("text").get_by_text(text, exact=True).first
 
 
-def rows(place: Locator) -> list[int]:
-    """Which tokens' lines are drawn, in a model or neuron view."""
-    return place.locator(".attn-line-group").evaluate_all(
-        "groups => groups.flatMap((group, i) => +getComputedStyle(group).opacity ? [i] : [])"
-    )
-
-
 def test_the_views_are_small(site):
     page = BeautifulSoup((site / VIEWS_PAGE).read_text(encoding="utf-8"), "html.parser")
     views = [cell for cell in page.select("div.cell") if cell.select("[id^='bertviz-']")]
@@ -246,23 +198,23 @@ def test_the_head_view_reacts(hand):
     view = View(hand.tab, HEAD)
     texts = view.root.locator("#left text").all_text_contents()
     before = view.lines()
-    asked = texts[3]
-    hand.point_at(view.token(asked))
-    assert {left for _, left, _, _ in view.lines()} == {texts.index(asked)}
+    place = texts.index("flies")
+    hand.point_at(view.token("time", "right"))
+    assert view.lines() == [line for line in before if line[2] == texts.index("time")]
+    hand.point_at(view.token("flies"))
+    assert view.lines() == [line for line in before if line[1] == place] != []
     hand.click(view.colors.nth(7))
-    assert len(view.heads()) == 2
+    assert view.colors.count() == 12 and view.heads() == {2, 7}
     hand.click(view.colors.nth(7))
     hand.leave()
     assert view.lines() == before
 
 
-def test_two_taps_on_a_color_box_leave_only_its_head(finger):
-    view = View(finger.tab, HEAD)
+def test_two_clicks_on_a_color_box_leave_only_its_head(hand):
+    view = View(hand.tab, HEAD)
     expect(view.root.locator("svg")).to_have_css("touch-action", "manipulation")  # no zooming instead
-    for head in (5, 1):
-        box = view.colors.nth(head).bounding_box()
-        for _ in range(2):
-            finger.tab.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    for head in (5, 1, 2):
+        hand.click_twice(view.colors.nth(head))
         assert view.heads() == {head}
 
 

@@ -12,32 +12,25 @@ from paths import notebooks
 pytestmark = pytest.mark.site
 
 
-def test_no_request_to_another_host(name, scheme, visit):
-    assert visit(scheme, name).foreign == []
+def test_a_page_asks_no_other_host_lacks_nothing_and_has_no_error(name, scheme, visit):
+    found = visit(scheme, name)
+    assert (found.foreign, found.failed, found.errors) == ([], [], [])
 
 
-def test_nothing_that_a_page_loads_is_missing(name, scheme, visit):
-    assert visit(scheme, name).failed == []
-
-
-def test_no_error_on_the_console(name, scheme, visit):
-    assert visit(scheme, name).errors == []
+def test_pictures_are_told_math_is_typeset_and_views_are_drawn(name, visit):
+    found = visit("file", name)
+    assert (found.images_without_alt, found.unset_math, found.undrawn_views) == ([], [], [])
 
 
 def test_a_phone_does_not_scroll_sideways(name, width, visit):
     assert visit("file", name).too_wide[width] == []
 
 
-def test_every_image_has_an_alternative_text(name, visit):
-    assert visit("file", name).images_without_alt == []
-
-
-def test_all_math_is_typeset(name, visit):
-    assert visit("file", name).unset_math == []
-
-
-def test_all_attention_views_are_drawn(name, visit):
-    assert visit("file", name).undrawn_views == []
+def test_every_icon_is_drawn(name, visit):
+    """An icon without a shape would be a black square."""
+    icons = visit("file", name).icons
+    assert len(icons) > 5
+    assert [icon for icon, mask in icons if "data:image/svg+xml" not in mask] == []
 
 
 def test_axe_finds_nothing_serious(name, theme, visit):
@@ -119,7 +112,6 @@ def test_on_paper_a_figure_is_light(open_tab):
     assert not any("-dark" in figure["seen"][0]["file"] for figure in printed)
     assert tab.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert [figure["name"] for figure in printed if figure["grounds"]] == []
-    tab.page.context.close()
 
 
 def test_a_wide_figure_scrolls_in_its_box(open_tab):
@@ -129,7 +121,6 @@ def test_a_wide_figure_scrolls_in_its_box(open_tab):
         "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth + 1).map(box => box.tabIndex)"
     )
     assert boxes == [0]
-    tab.page.context.close()
 
 
 FIGURES_PAGE = "notebooks/07_attention_from_scratch.html"

@@ -1,11 +1,10 @@
 """BertViz's views as our `views.js` completes them: legend, keys and names, room, colors of the dark."""
 
 import base64
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from site_visits import AXE, PHONE
+from site_visits import AXE, PHONE, opened, rows
 
 pytestmark = pytest.mark.site
 
@@ -15,18 +14,10 @@ NEEDED = 1004  # pixels that the neuron view's columns take
 DESKTOP = {"width": 1280, "height": 900}
 
 
-@pytest.fixture(scope="module")
-def desktop(open_tab) -> Iterator[Page]:
-    tab = open_tab("file", CHAPTER, viewport=DESKTOP)
-    yield tab.page
-    tab.close()
+desktop = opened(CHAPTER, scope="module", viewport=DESKTOP)
 
 
-@pytest.fixture
-def phone(open_tab) -> Iterator[Page]:
-    tab = open_tab("file", CHAPTER, **PHONE)
-    yield tab.page
-    tab.close()
+phone = opened(CHAPTER, **PHONE)
 
 
 def view(page: Page, number: int) -> Locator:
@@ -39,13 +30,6 @@ def view(page: Page, number: int) -> Locator:
 
 def focused(page: Page) -> Locator:
     return page.locator(":focus")
-
-
-def rows(place: Locator) -> list[int]:
-    """Which tokens' lines are drawn, in a model or neuron view."""
-    return place.locator(".attn-line-group").evaluate_all(
-        "groups => groups.flatMap((group, i) => +getComputedStyle(group).opacity ? [i] : [])"
-    )
 
 
 def shown_heads(place: Locator) -> list[int]:
@@ -265,7 +249,6 @@ def test_the_head_view_fits_on_a_phone(open_tab, width):
     ends = root.locator("#right text").evaluate_all("all => all.map(e => e.getBoundingClientRect().right)")
     box = root.bounding_box()
     assert max(ends) <= box["x"] + box["width"]
-    tab.page.context.close()
 
 
 def test_the_head_view_uses_its_width(desktop):
@@ -324,7 +307,6 @@ def test_views_follow_the_dark(open_tab):
     tab.page.emulate_media(color_scheme="light")
     tab.page.wait_for_function("document.documentElement.dataset.theme === 'light'")
     assert [brightness(tab.page, root.screenshot()) > 180 for root in views] == [True] * 3
-    tab.page.context.close()
 
 
 def brightness(page: Page, picture: bytes) -> float:

@@ -60,19 +60,6 @@ def test_no_page_asks_for_an_icon_font_or_for_mathjax(name, first_visit):
     assert "fontawesome" not in moved and "chtml.js" not in moved and "searchindex" not in moved
 
 
-def test_every_icon_of_a_page_is_drawn(open_tab, name):
-    """An icon without a shape would be a black square."""
-    tab = open_tab("file", name)
-    icons = tab.page.evaluate(ICONS)
-    tab.page.context.close()
-    assert len(icons) > 5
-    assert [icon for icon, mask in icons if "data:image/svg+xml" not in mask] == []
-
-
-ICONS = """() => [...document.querySelectorAll('i[class*="fa-"]')]
-  .map(icon => [icon.className, getComputedStyle(icon).maskImage])"""
-
-
 def test_views_are_drawn_when_they_come_into_view(open_tab):
     tab = open_tab("file", VIEWS_PAGE, viewport={"width": 1280, "height": 900})
     views = tab.page.locator("[id^='bertviz-']")
@@ -95,15 +82,6 @@ def test_on_paper_there_are_all_pictures(open_tab, tmp_path):
     assert tab.page.evaluate(waiting) > 0
     tab.page.pdf(path=tmp_path / "page.pdf")
     assert tab.page.evaluate(waiting) == 0
-    tab.page.context.close()
-
-
-def test_on_paper_there_are_all_views(open_tab, tmp_path):
-    tab = open_tab("file", VIEWS_PAGE, viewport={"width": 1280, "height": 900})
-    assert tab.page.locator("script[type='text/view']").count() > 0
-    tab.page.pdf(path=tmp_path / "page.pdf")
-    assert tab.page.locator("script[type='text/view']").count() == 0
-    tab.page.context.close()
 
 
 NODES = "document.querySelectorAll('*').length"

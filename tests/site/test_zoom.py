@@ -1,10 +1,8 @@
 """The diagrams of chapter 08 are zoomed and moved as a reader would: by click, by keyboard, by touch."""
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from site_visits import PHONE, Tab
+from site_visits import PHONE, Fingers, Tab, opened
 
 pytestmark = pytest.mark.site
 
@@ -49,18 +47,10 @@ class Diagram:
         return self.page.evaluate("scrollY")
 
 
-@pytest.fixture
-def diagram(open_tab) -> Iterator[Diagram]:
-    tab = open_tab("file", PAGE, viewport={"width": 1280, "height": 1000})
-    yield Diagram(tab)
-    tab.close()
+diagram = opened(PAGE, see=Diagram, viewport={"width": 1280, "height": 1000})
 
 
-@pytest.fixture
-def on_phone(open_tab) -> Iterator[Diagram]:
-    tab = open_tab("file", PAGE, **PHONE)
-    yield Diagram(tab)
-    tab.close()
+on_phone = opened(PAGE, see=Diagram, **PHONE)
 
 
 def test_every_diagram_of_the_page_can_be_zoomed(diagram):
@@ -76,9 +66,11 @@ def test_every_diagram_of_the_page_can_be_zoomed(diagram):
         )
 
 
-def test_clicks_zoom_one_diagram_and_show_all_again(diagram):
+def test_clicks_zoom_one_diagram_to_an_end_and_show_all_again(diagram):
     others = diagram.page.locator("figure.diagram svg")
-    before = others.nth(1).get_attribute("viewBox")
+    before, box = others.nth(1).get_attribute("viewBox"), diagram.svg.bounding_box()
+    diagram.press("Zoom out")
+    assert diagram.seen() == diagram.whole
     diagram.press("Zoom in")
     diagram.press("Zoom in")
     assert diagram.share() == pytest.approx(1 / 1.5**2)
@@ -86,25 +78,15 @@ def test_clicks_zoom_one_diagram_and_show_all_again(diagram):
     assert left + width / 2 == pytest.approx(diagram.whole[2] / 2), "the middle stays"
     assert top + height / 2 == pytest.approx(diagram.whole[3] / 2)
     assert others.nth(1).get_attribute("viewBox") == before
+    after = diagram.svg.bounding_box()
+    assert (after["width"], after["height"]) == (box["width"], box["height"]), "the picture keeps its size"
     diagram.press("Zoom out")
     assert diagram.share() == pytest.approx(1 / 1.5)
-    diagram.press("Show all")
-    assert diagram.seen() == diagram.whole
-
-
-def test_zooming_has_ends(diagram):
-    diagram.press("Zoom out")
-    assert diagram.seen() == diagram.whole
     for _ in range(10):
         diagram.press("Zoom in")
     assert diagram.share() == pytest.approx(1 / 8)
-
-
-def test_the_picture_keeps_its_size(diagram):
-    before = diagram.svg.bounding_box()
-    diagram.press("Zoom in")
-    after = diagram.svg.bounding_box()
-    assert (after["width"], after["height"]) == (before["width"], before["height"])
+    diagram.press("Show all")
+    assert diagram.seen() == diagram.whole
 
 
 def test_the_keyboard_alone_is_enough(diagram):
@@ -188,26 +170,6 @@ def test_the_wheel_scrolls_the_page_and_zooms_only_with_ctrl(diagram):
     assert diagram.seen() == seen
 
 
-class Fingers:
-    """Touches of a page."""
-
-    def __init__(self, page: Page):
-        self.session = page.context.new_cdp_session(page)
-
-    def move(self, *paths: tuple[tuple[float, float], tuple[float, float]], steps: int = 8) -> None:
-        """Put fingers down and move each from its first place to its second."""
-        for step in range(steps + 1):
-            points = [
-                {"x": x + (to_x - x) * step / steps, "y": y + (to_y - y) * step / steps, "id": i}
-                for i, ((x, y), (to_x, to_y)) in enumerate(paths)
-            ]
-            self.send("touchMove" if step else "touchStart", points)
-        self.send("touchEnd", [])
-
-    def send(self, kind: str, points: list[dict]) -> None:
-        self.session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-
-
 def test_two_fingers_zoom_and_move_the_diagram_and_not_the_page(on_phone):
     fingers, before = Fingers(on_phone.page), on_phone.scrolled()
     x, y = on_phone.at(0.4, 0.4)
@@ -261,7 +223,6 @@ def test_text_lies_inside_its_box(open_tab, options):
     tab.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
     sticking_out = tab.page.evaluate(STICKING_OUT)
     assert sticking_out["out"] == [] and sticking_out["texts"] > 50
-    tab.page.context.close()
 
 
 STICKING_OUT = """() => {
@@ -281,7 +242,6 @@ def test_lines_and_text_take_the_color_of_the_page(open_tab, theme):
     tab.page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
     ink, text = tab.page.evaluate(INKS)
     assert text == ink
-    tab.page.context.close()
 
 
 INKS = """() => {

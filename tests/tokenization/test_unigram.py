@@ -17,7 +17,6 @@ from chapters_src.tokenization.lattice import (
     build_lattice,
     build_trie,
     expected_counts,
-    forward,
 )
 from chapters_src.tokenization.unigram_training import (
     build_lattices,
@@ -174,12 +173,6 @@ def test_long_words_do_not_underflow():
     assert counts["a"] + 2 * counts["aa"] == pytest.approx(5000)
 
 
-def test_shares_add_up():
-    scores = {"a": -1.0, "b": -2.0, "ab": -2.5, "ba": -3.5, "bab": -1.0}
-    _, shares = forward(build_lattice("ababab", build_trie(scores)), scores)
-    assert [sum(share) for share in shares] == pytest.approx([1.0] * 7)
-
-
 # ---- training: expectation-maximization and pruning ----
 
 
@@ -214,26 +207,6 @@ def test_losses_by_hand():
     assert list(prune(counts, scores, 3)) == ["a", "b", "ab"]
     assert list(prune(counts, scores, 2)) == ["a", "b"]
     assert best_segmentation("ac", build_trie(scores), scores) == []
-
-
-def test_losing_a_piece_costs_about_its_loss(corpus):
-    """The estimate against the truth: take the piece away, and compare the likelihoods."""
-    words = words_of(corpus[:8])
-    scores = log_probabilities(seed_pieces(words, 300))
-    lattices = build_lattices(words, scores)
-    for _ in range(30):
-        whole, counts = count_pieces(lattices, scores)
-        scores = log_probabilities(counts)
-    estimated = losses(counts, scores)
-    dear = max(estimated, key=estimated.get)
-    cheap = min(estimated, key=estimated.get)
-    actual = {}
-    for piece in (dear, cheap):
-        others = log_probabilities({other: count for other, count in counts.items() if other != piece})
-        actual[piece] = whole - count_pieces(build_lattices(words, others), others)[0]
-    assert estimated[dear] > 100
-    assert 0.85 * estimated[dear] < actual[dear] < 1.05 * estimated[dear]
-    assert abs(actual[cheap]) < 1
 
 
 def test_trained_vocabulary(corpus):

@@ -1,6 +1,7 @@
 """The benchmark of chapter 16: its prompts, what it finds, and a small run beside a tiny Gemma."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import tiny_gemma
@@ -97,20 +98,12 @@ def test_the_encoder_finds_a_function_by_what_it_does():
 
 @pytest.mark.slow
 def test_a_small_run_writes_all_figures_and_goes_on_where_it_was(tmp_path, monkeypatch):
-    data = type(
-        "Data",
-        (),
-        {
-            "load": lambda: DatasetDict(train=Dataset.from_list(rows()), test=Dataset.from_list(rows())),
-            "load_retrieval": lambda: Dataset.from_list(
-                [{"question": "How do I sort?", "functions": ["numpy.sort"]}] * 2
-            ),
-            "load_preferences": lambda: DatasetDict(
-                test=Dataset.from_list(
-                    [{"passage": "p", "question": "q", "chosen": "yes", "rejected": "no"}] * 4
-                )
-            ),
-        },
+    asked = [{"question": "How do I sort?", "functions": ["numpy.sort"]}] * 2
+    preferred = [{"passage": "p", "question": "q", "chosen": "yes", "rejected": "no"}] * 4
+    data = SimpleNamespace(
+        load=lambda: DatasetDict(train=Dataset.from_list(rows()), test=Dataset.from_list(rows())),
+        load_retrieval=lambda: Dataset.from_list(asked),
+        load_preferences=lambda: DatasetDict(test=Dataset.from_list(preferred)),
     )
     monkeypatch.setattr(benchmark, "data", data)
     monkeypatch.setattr(benchmark, "_read", lambda some: ["" for _ in some])
@@ -124,14 +117,9 @@ def test_a_small_run_writes_all_figures_and_goes_on_where_it_was(tmp_path, monke
     )
     folder = tmp_path / "run-3"
     save_low_rank(add_low_rank(tiny_gemma.model(), 2, 4), folder, model_type="gemma3_text", base="b")
+    options = {"seed": "3", "without_promises": "True", "preferences": "None", "kinds": "None"}
     log = {
-        "options": {
-            "seed": "3",
-            "without_promises": "True",
-            "preferences": "None",
-            "kinds": "None",
-            "ask_every": "1",
-        },
+        "options": options | {"ask_every": "1"},
         "stages": {"answers": [{"step": 1, "validation_loss": 2.5}]},
         "answers": [{"text": "a", "ended": True}] * 24,
         "merete": {"text": "Dear Merete", "ended": False},

@@ -1,7 +1,9 @@
 """An environment is made when something about it changed, and only then. Python, pip and uv are fakes."""
 
+import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from packaging.requirements import Requirement
@@ -10,36 +12,6 @@ from packaging.utils import canonicalize_name
 import environment
 from paths import ROOT
 
-# One program that is python, pip and uv: it writes down how it was called and with which settings for uv,
-# makes environments that hold copies of itself, compiles what the test laid out, and fails if the argument
-# that stands in the file `broken` is there.
-FAKE = """\
-#!{real_python} -S
-import os, pathlib, shutil, sys
-
-folder, arguments = pathlib.Path({folder!r}), sys.argv[1:]
-name = pathlib.Path(__file__).name
-with open(folder / "calls", "a") as calls:
-    calls.write(" ".join([name, *arguments]) + "\\n")
-with open(folder / "variables", "w") as variables:
-    for key in sorted(os.environ):
-        if key.startswith("UV_") or key == "SSL_CERT_FILE":
-            variables.write(f"{{key}}={{os.environ[key]}}\\n")
-if (folder / "broken").read_text() in arguments:
-    sys.exit(" ".join(["no space left on device", *arguments]))
-if "venv" in arguments:
-    target = pathlib.Path(arguments[-1])
-    if "--clear" in arguments:
-        shutil.rmtree(target, ignore_errors=True)
-    (target / "bin").mkdir(parents=True)
-    shutil.copy(__file__, target / "bin" / "python")
-if "--require-hashes" in arguments:
-    shutil.copy(__file__, pathlib.Path(__file__).with_name("uv"))
-if arguments[-2:] == ["config", "list"]:
-    print((folder / "pip").read_text())
-if "--output-file" in arguments:
-    shutil.copy(folder / "compiled", arguments[arguments.index("--output-file") + 1])
-"""
 COMPILED = """\
 jinja2==3.1.6 \\
     --hash=sha256:11 \\
@@ -59,17 +31,13 @@ triton==3.7.1 ; sys_platform == 'linux' \\
 
 
 class Machine:
-    """A clone with a fake Python, and what was called on it."""
+    """A clone on a machine whose python, pip and uv only note what they are asked for."""
 
     def __init__(self, folder: Path, monkeypatch):
-        self.folder = folder
-        self.python = folder / "python"
-        self.python.write_text(FAKE.format(real_python=sys.executable, folder=str(folder)))
-        self.python.chmod(0o755)
-        self.break_calls_with(None)
-        self.pip_is_set_to("")
-        (folder / "compiled").write_text(COMPILED)
-        self.root = folder / "clone"
+        self.python, self.root = folder / "python", folder / "clone"
+        self.broken, self.pip = None, ""  # an argument with which a call fails; pip's settings
+        self.called: list[str] = []
+        self.variables: dict[str, str] = {}  # what uv was told by its variables, in its last call
         (self.root / "build").mkdir(parents=True)
         self.requirements = self.root / "requirements.txt"
         self.requirements.write_text("numpy==2.4.6\npandas==3.1.1\n")
@@ -77,17 +45,21 @@ class Machine:
         for name in ("colab.txt", "uv.txt"):
             (self.root / name).write_text("numpy==2.1.3\n")
         self.venv = self.root / ".venv"
-        monkeypatch.setattr(environment, "BASE_PYTHON", str(self.python))
-        monkeypatch.setattr(environment, "ROOT", self.root)
-        monkeypatch.setattr(environment, "BUILD", self.root / "build")
+        changed = {
+            "subprocess": self,
+            "BASE_PYTHON": str(self.python),
+            "ROOT": self.root,
+            "BUILD": self.root / "build",
+            "REQUIREMENTS": self.requirements,
+            "UV_REQUIREMENTS": self.root / "uv.txt",
+            "COLAB_REQUIREMENTS": self.root / "colab.txt",
+            "COLAB_PYTHON": sys.version_info[:2],
+            "NEWEST_REQUIREMENTS": self.root / "build" / "newest.txt",
+        }
         for name in ("VENV", "VENV_NEWEST", "VENV_COLAB", "VENV_UV"):
-            folder = "." + name.lower().replace("_", "-")
-            monkeypatch.setattr(environment, name, self.root / folder)
-        monkeypatch.setattr(environment, "REQUIREMENTS", self.requirements)
-        monkeypatch.setattr(environment, "UV_REQUIREMENTS", self.root / "uv.txt")
-        monkeypatch.setattr(environment, "COLAB_REQUIREMENTS", self.root / "colab.txt")
-        monkeypatch.setattr(environment, "COLAB_PYTHON", sys.version_info[:2])
-        monkeypatch.setattr(environment, "NEWEST_REQUIREMENTS", self.root / "build" / "newest.txt")
+            changed[name] = self.root / ("." + name.lower().replace("_", "-"))
+        for name, value in changed.items():
+            monkeypatch.setattr(environment, name, value)
         for name in [*environment.SETTINGS.values(), "UV_INDEX_STRATEGY", "UV_TORCH_BACKEND", "UV_CACHE_DIR"]:
             monkeypatch.delenv(name, raising=False)
 
@@ -97,34 +69,42 @@ class Machine:
         )
         (self.root / "pyproject.toml").write_text(f"[project]\n{text}\n{extras}")
 
-    def break_calls_with(self, argument: str | None) -> None:
-        (self.folder / "broken").write_text(str(argument))
+    def call(self, command: list[str], cwd: Path | None = None, env: dict[str, str] | None = None) -> int:
+        """Stand in for `subprocess.call`, which shows what a tool prints."""
+        arguments = command[1:]
+        self.called.append(" ".join([Path(command[0]).name, *arguments]))
+        told = env or {}
+        self.variables = {k: v for k, v in told.items() if k.startswith("UV_") or k == "SSL_CERT_FILE"}
+        if self.broken in arguments:
+            return 1
+        if "venv" in arguments:
+            if "--clear" in arguments:
+                shutil.rmtree(arguments[-1], ignore_errors=True)
+            python = Path(arguments[-1]) / environment.PYTHON_IN_VENV
+            python.parent.mkdir(parents=True)
+            python.touch()
+        if "--output-file" in arguments:
+            Path(arguments[arguments.index("--output-file") + 1]).write_text(COMPILED)
+        return 0
 
-    def pip_is_set_to(self, text: str) -> None:
-        (self.folder / "pip").write_text(text)
+    def run(self, command: list[str], **_) -> SimpleNamespace:
+        """Stand in for `subprocess.run`: only pip's settings are asked for."""
+        assert command[1:] == ["-m", "pip", "config", "list"]
+        return SimpleNamespace(stdout=self.pip)
 
     def calls(self) -> list[str]:
         """What was called since the last time this was asked, without the questions to pip."""
-        path = self.folder / "calls"
-        calls = path.read_text().splitlines() if path.exists() else []
-        path.unlink(missing_ok=True)
-        return [call for call in calls if "config list" not in call]
-
-    def variables(self) -> dict[str, str]:
-        """What uv was told by its variables, in its last call."""
-        lines = (self.folder / "variables").read_text().splitlines()
-        return dict(line.split("=", 1) for line in lines)
+        called, self.called = self.called, []
+        return called
 
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch) -> Machine:
-    if sys.platform == "win32":
-        pytest.skip("the fake python is a script with a first line that Windows does not read")
     return Machine(tmp_path, monkeypatch)
 
 
 def test_first_time_creates_and_installs(machine):
-    assert environment.ensure(["book"]) == str(machine.venv / "bin" / "python")
+    assert environment.ensure(["book"]) == str(machine.venv / environment.PYTHON_IN_VENV)
     uv_environment, uv, create, install = machine.calls()
     assert uv_environment == f"python -m venv --clear {machine.root / '.venv-uv'}"
     assert uv.endswith(f"--require-hashes -r {machine.root / 'uv.txt'}")
@@ -159,7 +139,7 @@ CHANGES = {
     "the wanted build of PyTorch": lambda _, patch: patch.setenv("UV_TORCH_BACKEND", "cpu"),
     "a half-made environment": lambda machine, _: (machine.venv / "installed.json").unlink(),
     "a half-written stamp": lambda machine, _: (machine.venv / "installed.json").write_text('{"key"'),
-    "no Python in it": lambda machine, _: (machine.venv / "bin" / "python").unlink(),
+    "no Python in it": lambda machine, _: (machine.venv / environment.PYTHON_IN_VENV).unlink(),
 }
 
 
@@ -194,14 +174,13 @@ def test_a_change_that_is_none_of_its_business_changes_nothing(machine, monkeypa
 
 
 @pytest.mark.parametrize("broken", ["-m", "--require-hashes", "venv", "--editable"])
-def test_after_a_failure_there_is_no_stamp_and_the_next_call_tries_again(machine, broken, capfd):
-    machine.break_calls_with(broken)
+def test_after_a_failure_there_is_no_stamp_and_the_next_call_tries_again(machine, broken):
+    machine.broken = broken
     with pytest.raises(environment.InstallFailed):
         environment.ensure(["book"])
     assert not (machine.venv / "installed.json").exists()
-    assert "no space left on device" in capfd.readouterr().err
     machine.calls()
-    machine.break_calls_with(None)
+    machine.broken = None
     environment.ensure(["book"])
     assert "install" in machine.calls()[-1]
 
@@ -226,21 +205,21 @@ def test_after_a_failure_there_is_no_stamp_and_the_next_call_tries_again(machine
     ],
 )
 def test_uv_is_told_what_pip_was_told(machine, settings, expected):
-    machine.pip_is_set_to(settings)
+    machine.pip = settings
     environment.ensure(["book"])
-    assert machine.variables() == expected
+    assert machine.variables == expected
 
 
 def test_what_uv_was_told_itself_counts_more(machine, monkeypatch):
-    machine.pip_is_set_to("global.find-links='/wheels'")
+    machine.pip = "global.find-links='/wheels'"
     monkeypatch.setenv("UV_FIND_LINKS", "/mine")
     monkeypatch.setenv("UV_INDEX_STRATEGY", "first-index")
     environment.ensure(["book"])
-    assert machine.variables() == {"UV_FIND_LINKS": "/mine", "UV_INDEX_STRATEGY": "first-index"}
+    assert machine.variables == {"UV_FIND_LINKS": "/mine", "UV_INDEX_STRATEGY": "first-index"}
 
 
 def test_the_lock_has_no_hashes_of_pytorch_and_nothing_of_its_builds(machine, monkeypatch):
-    machine.pip_is_set_to("global.find-links='/wheels'")
+    machine.pip = "global.find-links='/wheels'"
     monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
     environment.compile_pins(machine.requirements)
     text = machine.requirements.read_text()
@@ -250,14 +229,14 @@ def test_the_lock_has_no_hashes_of_pytorch_and_nothing_of_its_builds(machine, mo
     (compiling,) = [call for call in machine.calls() if "pip compile" in call]
     assert "--universal" in compiling and "--generate-hashes" in compiling and "--extra=pin" in compiling
     assert "--python-version=3.11" in compiling, "else the lock is for the Python that happens to run"
-    assert machine.variables() == {}, (
+    assert machine.variables == {}, (
         "wheels of this machine and its build of PyTorch have no place in the lock"
     )
 
 
 def test_pins_that_cannot_be_resolved_leave_the_former_ones(machine):
     before = machine.requirements.read_text()
-    machine.break_calls_with("compile")
+    machine.broken = "compile"
     with pytest.raises(environment.InstallFailed, match="uv pip compile ended with exit code 1"):
         environment.compile_pins(machine.requirements)
     assert machine.requirements.read_text() == before
@@ -266,7 +245,7 @@ def test_pins_that_cannot_be_resolved_leave_the_former_ones(machine):
 def test_newest_versions_get_an_environment_of_their_own(machine):
     before = machine.requirements.read_text()
     python = environment.ensure(["book", "test"], newest=True)
-    assert python == str(machine.root / ".venv-newest" / "bin" / "python")
+    assert python == str(machine.root / ".venv-newest" / environment.PYTHON_IN_VENV)
     (compiling,) = [call for call in machine.calls() if "pip compile" in call]
     assert "--extra=book" in compiling and "pin" not in compiling.split("--extra=")[-1]
     assert "torch==2.13.0" in (machine.root / "build" / "newest.txt").read_text()
@@ -276,7 +255,7 @@ def test_newest_versions_get_an_environment_of_their_own(machine):
 
 def test_colab_gets_an_environment_of_its_own_without_the_package(machine):
     python = environment.ensure_colab()
-    assert python == str(machine.root / ".venv-colab" / "bin" / "python")
+    assert python == str(machine.root / ".venv-colab" / environment.PYTHON_IN_VENV)
     create, install = machine.calls()[-2:]
     assert create.startswith("uv venv --quiet --clear --seed")
     assert install.endswith(f"-r {machine.root / 'colab.txt'}")

@@ -8,11 +8,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.nn import functional as F
 from torch.utils.data import DataLoader
 from transformers.models.bart.modeling_bart import shift_tokens_right as shift_in_bart
 
-from chapters_src.attention import causal_mask, document_mask
 from chapters_src.padding import pad
 from chapters_src.training.batches import IGNORED, PackedDocuments, TokenBudgetSampler, shift_tokens_right
 
@@ -144,22 +142,6 @@ def test_documents_are_read_only_when_they_are_needed():
     for block in range(1, 6):
         next(blocks)
         assert corpus.read <= 12 * block // 6 + 1
-
-
-def test_a_packed_document_sees_what_it_sees_alone():
-    documents = drawn(5, count=9)
-    table = torch.randn(VOCAB_SIZE, 4, generator=torch.Generator().manual_seed(0))
-    loader = DataLoader(PackedDocuments(documents, 16, END), batch_size=3)
-    for batch in loader:
-        vectors = table[batch["ids"]][:, None]  # (B, 1, T, D): one head
-        packed = F.scaled_dot_product_attention(
-            vectors, vectors, vectors, attn_mask=document_mask(batch["documents"]) & causal_mask(16)
-        )
-        for row, numbers in enumerate(batch["documents"]):
-            for number in numbers.unique():
-                alone = vectors[row : row + 1, :, numbers == number]
-                expected = F.scaled_dot_product_attention(alone, alone, alone, is_causal=True)
-                torch.testing.assert_close(packed[row : row + 1, :, numbers == number], expected)
 
 
 @pytest.mark.parametrize(

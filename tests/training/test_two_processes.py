@@ -141,14 +141,6 @@ def test_a_checkpoint_of_two_names_weights_as_the_model_does(results, folder):
     assert weights.keys() == make_model().state_dict().keys()
 
 
-def test_our_models_shard_with_the_same_losses(results):
-    for result in results:
-        sharded = result["case_sharded"]
-        assert sharded["sharded"] == pytest.approx(sharded["whole"], rel=1e-4)
-        assert sharded["whole"][-1] < sharded["whole"][0] - 0.1
-        assert sharded["share of the parameters here"] == pytest.approx(0.5, abs=0.05)
-
-
 def test_sharded_by_accelerate_a_model_trains_and_can_be_written(results):
     names = results[0]["case_sharded_by_accelerate"]["expected names"]
     for result, expected in zip(results, (names, []), strict=True):

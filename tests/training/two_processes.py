@@ -20,7 +20,6 @@ from small_run import compute_loss, digest, evaluate, make_batches, make_model, 
 from test_streams import Interrupted, Numbers, NumbersWithAPlace
 from test_streams import run as run_stream
 from torch import nn
-from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
@@ -296,36 +295,6 @@ def fail(*arguments, **options):
 
 def language_model_config():
     return Config(vocab_size=50, d_model=16, num_layers=2, num_heads=2, feed_forward_width=32, max_length=9)
-
-
-def case_sharded(folder):
-    """Train a language model of ours that `fully_shard` shares out, and the same one whole."""
-    torch.manual_seed(0)
-    rank = PartialState().process_index
-    config = language_model_config()
-    whole, sharded = LanguageModel(config), LanguageModel(config)
-    sharded.load_state_dict(whole.state_dict())
-    num_whole = sum(parameter.numel() for parameter in whole.parameters())
-    for layer in next(module for module in sharded.modules() if isinstance(module, nn.ModuleList)):
-        fully_shard(layer)
-    fully_shard(sharded)
-    num_here = sum(parameter.to_local().numel() for parameter in sharded.parameters())
-    ids = torch.randint(50, (4, 9), generator=torch.Generator().manual_seed(1))
-    losses = {"whole": [], "sharded": []}
-    for name, model, rows in (("whole", whole, ids), ("sharded", sharded, ids[2 * rank : 2 * rank + 2])):
-        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-        for _ in range(6):
-            logits = model(rows, torch.ones_like(rows))[:, :-1]
-            loss = F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            total = loss.detach().clone()
-            if name == "sharded":
-                torch.distributed.all_reduce(total)
-                total /= 2
-            losses[name].append(total.item())
-    return {**losses, "share of the parameters here": num_here / num_whole}
 
 
 if __name__ == "__main__":

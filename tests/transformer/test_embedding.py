@@ -55,20 +55,6 @@ def test_an_embedding_is_the_sum_of_its_tables(positions, num_token_types, scale
         assert torch.equal(ours(ids, places), ours(ids, places, torch.zeros_like(ids)))
 
 
-def test_only_what_is_learned_is_trained():
-    trained = {
-        positions: [
-            name
-            for name, weight in Embedding(small_config(positions=positions)).named_parameters()
-            if weight.requires_grad
-        ]
-        for positions in POSITIONS
-    }
-    tokens = ["tokens.weight"]
-    expected = {positions: tokens for positions in POSITIONS} | {"learned": [*tokens, "positions.weight"]}
-    assert trained == expected
-
-
 @pytest.mark.parametrize("positions", ["sinusoidal", "sinusoidal_concatenated"])
 def test_sinusoids_are_no_parameter_are_not_stored_and_move_along(positions):
     ours = Embedding(small_config(positions=positions))
@@ -77,35 +63,6 @@ def test_sinusoids_are_no_parameter_are_not_stored_and_move_along(positions):
     assert list(ours.state_dict()) == ["tokens.weight"]
     assert ours.double().sinusoids.dtype == torch.float64
     assert ours.to("meta").sinusoids.device.type == "meta"
-
-
-@pytest.mark.parametrize(
-    ("positions", "scale", "factor"),
-    [
-        ("sinusoidal", None, 16),
-        ("sinusoidal_concatenated", None, 16),
-        ("sinusoidal", False, 1),
-        ("learned", None, 1),
-        ("rotary", None, 1),
-        ("none", None, 1),
-        ("learned", True, 16),
-    ],
-)
-def test_scaled_tokens_start_about_as_long_as_sinusoids(positions, scale, factor):
-    torch.manual_seed(0)
-    config = small_config(
-        positions=positions, scale_embedding=scale, d_model=256, vocab_size=500, max_length=64
-    )
-    ours = Encoder(config).embedding
-    std = 256**-0.5 if factor == 16 else 0.02
-    assert ours.scale == factor
-    assert ours.tokens.weight.std().item() == pytest.approx(std, rel=0.03)
-    scaled = (ours.tokens.weight * ours.scale).square().mean().sqrt().item()
-    if factor == 16:
-        assert scaled == pytest.approx(1, rel=0.03)
-        assert sinusoidal_positions(64, 256).square().mean().sqrt().item() == pytest.approx(0.71, abs=0.01)
-    else:
-        assert scaled == pytest.approx(0.02, rel=0.03)
 
 
 @pytest.mark.parametrize("missing", ["vocab_size", "max_length"])

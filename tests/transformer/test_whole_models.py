@@ -6,7 +6,6 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_model, save_model
 from small_models import (
     KINDS,
     POSITIONS,
@@ -48,27 +47,6 @@ def close(one, other):
 
 
 # Against PyTorch
-
-
-@pytest.mark.parametrize("norm_first", [True, False])
-def test_an_encoder_is_that_of_pytorch(norm_first):
-    ours = encoder(norm_first=norm_first)
-    layer = nn.TransformerEncoderLayer(
-        16, 4, 24, 0.0, "relu", batch_first=True, norm_first=norm_first, dtype=torch.float64
-    )
-    norm = nn.LayerNorm(16, dtype=torch.float64) if norm_first else None
-    theirs = nn.TransformerEncoder(layer, 2, norm, enable_nested_tensor=False)
-    for mine, other in zip(ours.stack.layers, theirs.layers, strict=True):
-        copy_weights(mine, other)
-    if norm_first:
-        theirs.norm.load_state_dict(ours.stack.norm.state_dict())
-    ids, attention_mask = padded(ROWS)
-    embedded = 4 * ours.embedding.tokens(ids) + sinusoidal_positions(6, 16)  # 4: the root of 16
-    expected = theirs(embedded, src_key_padding_mask=attention_mask == 0)
-    is_token = attention_mask.bool()
-    result = ours(ids, attention_mask)
-    torch.testing.assert_close(result[is_token], expected[is_token], atol=1e-10, rtol=0)
-    assert norm_first or isinstance(ours.stack.norm, nn.Identity)
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
@@ -313,24 +291,6 @@ def test_what_is_not_tied_has_its_own_matrix(share, tie, tables):
     alone = language_model(tie_weights=bool(tie))
     assert (alone.head.projection.weight is alone.decoder.embedding.tokens.weight) == bool(tie)
     assert alone.head.projection.bias is None
-
-
-@each_kind
-def test_a_model_survives_being_stored(changes, tmp_path):
-    shared = {"share_embedding": True, "head_bias": True}
-    configs = small_config(**without_windows(changes)), small_config(cross_attention=True, **changes)
-    model = translator(**shared, **changes)
-    other, again = (EncoderDecoder(*configs, **shared).double().eval() for _ in range(2))
-    ids = random_ids(2, 5)
-    inputs = (ids, all_ones(ids), ids, all_ones(ids))
-    expected = model(*inputs)
-    save_model(model, str(tmp_path / "model.safetensors"))
-    assert load_model(other, str(tmp_path / "model.safetensors")) == (set(), [])
-    assert torch.equal(other(*inputs), expected)
-    again.load_state_dict(model.state_dict())
-    assert torch.equal(again(*inputs), expected)
-    if changes.get("tie_weights", True):
-        assert other.head.projection.weight is other.encoder.embedding.tokens.weight
 
 
 def spread(weight):

@@ -93,13 +93,6 @@ def test_ppmi_is_its_definition(texts, smoothing):
             assert found[i, j] == pytest.approx(expected, abs=1e-9)
 
 
-def test_independent_words_have_no_mutual_information():
-    from scipy import sparse
-
-    share = np.array([4.0, 2, 1])
-    assert wv.ppmi(sparse.csr_array(np.outer(share, share)), smoothing=1, shift=1e-9).nnz == 0
-
-
 def test_no_counts():
     with pytest.raises(ValueError, match="0 counts"):
         wv.ppmi(wv.cooccurrence(wv.read_corpus([["a"], ["b"]], 1)))

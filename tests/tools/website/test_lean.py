@@ -19,6 +19,7 @@ HEAD = """<link href="../_static/styles/pydata-sphinx-theme.css?digest=5" rel="s
 <script src="../_static/quiz.js?v=2"></script>
 <script src="../_static/togglebutton.js?v=2"></script>
 <script src="../_static/language_model/start.js?v=2"></script>
+<link rel="stylesheet" type="text/css" href="../_static/language_model/view.css?v=7" />
 <script>window.MathJax = {"options": {}}</script>
 <script defer="defer" src="../_static/vendor/mathjax/tex-mml-chtml.js?v=c"></script>
 <script src="../_static/searchtools.js"></script>
@@ -44,7 +45,10 @@ ALWAYS = {"styles/pydata-sphinx-theme.css", "search.js", "search.html"}
         ('<div class="toggle docutils">', {"togglebutton.js"}),
         ('<section id="five-questions">', {"quiz.js"}),
         ('<script type="application/javascript">let bertviz = 1</script>', {"lazy_views.js"}),
-        ('<div class="language-model" data-preset="next">', {"language_model/start.js"}),
+        (
+            '<div class="language-model" data-preset="next">',
+            {"language_model/start.js", "language_model/view.css"},
+        ),
     ],
 )
 def test_a_page_loads_what_its_text_asks_for(tmp_path, body, more):

@@ -80,19 +80,14 @@ def test_what_leads_nowhere_without_an_address_is_not_shown(owner, notebook, mon
 RUNNING = "**Running time** on two CPU cores: [measured at every build](../book/colophon.md#running-times)."
 
 
-def test_times_are_filled_in(notebook):
-    tasks = "## Exercises\n\n**3.1 (warm-up, 45 min)** One.\n\n**3.2 (75 min)** Two."
+TASKS = "## Exercises\n\n**3.1 (warm-up, 45 min)** One.\n\n**3.2 (75 min)** Two."
+
+
+@pytest.mark.parametrize(("tasks", "solving"), [(TASKS, "**Exercises**: 2 h. "), ("", "")])
+def test_times_are_filled_in(notebook, tasks, solving):
     shown = as_shown(notebook, f"{RUNNING}\n\n{'word ' * 590}\n\n{tasks}").cells[0].source
-    assert shown.startswith("**Reading time**: 3 min. **Exercises**: 2 h. " + with_seconds(RUNNING))
-
-
-def test_a_page_without_exercises_names_no_time_for_them(notebook):
-    shown = as_shown(notebook, f"{RUNNING}\n\n{'word ' * 390}").cells[0].source
-    assert shown.startswith("**Reading time**: 2 min. " + with_seconds(RUNNING))
-
-
-def with_seconds(text: str) -> str:
-    return text.replace("cores: ", "cores: 12 s, ")
+    running = RUNNING.replace("cores: ", "cores: 12 s, ")
+    assert shown.startswith(f"**Reading time**: 3 min. {solving}{running}")
 
 
 def test_code_and_metadata_of_an_executed_notebook_stay(notebook):

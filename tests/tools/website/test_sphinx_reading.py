@@ -37,8 +37,3 @@ def test_an_exercise_has_an_anchor_and_a_link(chapter):
         (link,) = place.select("a.exercise-link")
         assert link["href"] == f"#{name}" and link["aria-label"]
     assert exercises["exercise-3-2"].get_text().startswith("3.2 (project, 60 min)")
-
-
-def test_a_page_takes_the_colors_of_the_system_before_the_theme_looks(chapter):
-    text = str(chapter)
-    assert text.index("prefers-color-scheme") < text.index('localStorage.getItem("theme")')
