@@ -43,18 +43,6 @@ def test_what_is_drawn_at_once_changes_nothing(monkeypatch):
     assert bootstrap_interval(np.mean, values, num_samples=99) == at_once
 
 
-def test_examples_are_drawn_whole():
-    rows, drawn = np.arange(50), []
-
-    def metric(first, second):
-        assert (second[:, 0] == 2 * first).all() and len(first) == 50
-        drawn.append(first)
-        return first.mean()
-
-    bootstrap_interval(metric, rows, np.stack([2 * rows, rows], axis=1), num_samples=20)
-    assert len(drawn) >= 20
-
-
 def test_the_seed_decides():
     values = np.random.default_rng(0).normal(size=50)
     before = np.random.get_state()[1].copy()

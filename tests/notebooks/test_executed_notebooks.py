@@ -61,7 +61,9 @@ def test_is_what_the_repository_holds(notebook, executed):
         cell.id for cell in executed.cells if cell.cell_type == "code" and cell.execution_count is None
     ]
     assert [cell.id for cell in executed.cells if cell.id in skipped and cell.source.strip()] == []
-    assert execute.record(notebook)["key"] == inputs.key(notebook, REQUIREMENTS), "something changed since"
+    assert execute.record(notebook)["key"] == inputs.key(notebook, REQUIREMENTS), (
+        f"something that it depends on changed since: run python tools/book.py book --only {notebook.stem}"
+    )
 
 
 @pytest.fixture

@@ -194,6 +194,13 @@ def test_exactly_the_known_claims_do_not_hold_at_every_seed():
     assert len(failing) <= KNOWN_AT_MOST
 
 
+def test_every_claim_of_the_table_was_counted_at_all_seeds():
+    """A notebook that failed at a seed leaves a row of fewer."""
+    wanted = len(seeds.SEEDS) + 1
+    short = {count.chapter for count in claims.read_counts(seeds.TABLE) if count.of not in (0, wanted)}
+    assert short == set(), f"counted at fewer than {wanted} seeds: run python tools/book.py seeds --only ..."
+
+
 def test_the_table_names_its_versions():
     versions = json.loads(seeds.VERSIONS.read_text(encoding="utf-8"))
     assert {count.chapter for count in claims.read_counts(seeds.TABLE)} <= versions.keys()

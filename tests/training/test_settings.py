@@ -1,6 +1,7 @@
 """Learning rates are compared with those of Transformers."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -8,37 +9,30 @@ import transformers
 
 from chapters_src.training import Settings, best_precision, learning_rate_at
 
-THEIRS = {
-    "constant": lambda optimizer, warmup, total: transformers.get_constant_schedule_with_warmup(
-        optimizer, warmup
+SCHEDULES = {
+    "constant": (
+        {"schedule": "constant"},
+        lambda optimizer, warmup, total: transformers.get_constant_schedule_with_warmup(optimizer, warmup),
     ),
-    "linear": transformers.get_linear_schedule_with_warmup,
-    "cosine": transformers.get_cosine_schedule_with_warmup,
+    "linear": ({"schedule": "linear"}, transformers.get_linear_schedule_with_warmup),
+    "cosine": ({"schedule": "cosine"}, transformers.get_cosine_schedule_with_warmup),
+    "cosine with a lowest rate": (
+        {"schedule": "cosine", "min_learning_rate": 0.03},
+        partial(transformers.get_cosine_with_min_lr_schedule_with_warmup, min_lr=0.03),
+    ),
 }
 
 
-@pytest.mark.parametrize("schedule", THEIRS)
+@pytest.mark.parametrize(("changes", "theirs"), SCHEDULES.values(), ids=SCHEDULES)
 @pytest.mark.parametrize(
     ("warmup", "total", "warmup_steps"), [(0, 7, 0), (0.1, 30, 3), (0.25, 10, 2), (1, 5, 5), (0, 1, 0)]
 )
-def test_learning_rates_are_those_of_transformers(schedule, warmup, total, warmup_steps):
-    settings = Settings(learning_rate=0.3, max_steps=total, warmup=warmup, schedule=schedule)
+def test_learning_rates_are_those_of_transformers(changes, theirs, warmup, total, warmup_steps):
+    settings = Settings(learning_rate=0.3, max_steps=total, warmup=warmup, **changes)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.3)
-    scheduler = THEIRS[schedule](optimizer, warmup_steps, total)
+    scheduler = theirs(optimizer, warmup_steps, total)
     for step in range(total):
         assert learning_rate_at(step, total, settings) == pytest.approx(scheduler.get_last_lr()[0], abs=1e-12)
-        optimizer.step()
-        scheduler.step()
-
-
-def test_a_lowest_rate_is_that_of_transformers():
-    settings = Settings(
-        learning_rate=0.3, min_learning_rate=0.03, max_steps=30, warmup=0.1, schedule="cosine"
-    )
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.3)
-    scheduler = transformers.get_cosine_with_min_lr_schedule_with_warmup(optimizer, 3, 30, min_lr=0.03)
-    for step in range(30):
-        assert learning_rate_at(step, 30, settings) == pytest.approx(scheduler.get_last_lr()[0], abs=1e-12)
         optimizer.step()
         scheduler.step()
 

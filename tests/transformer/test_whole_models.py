@@ -199,15 +199,6 @@ def test_none_is_a_mask_of_ones(changes, positions):
     assert model.encode(source, None).attention_mask is None
 
 
-@all_positions
-@each_kind
-def test_padding_on_the_right_of_a_target_needs_no_mask(changes, positions):
-    target, target_mask = padded(ROWS)
-    is_token = target_mask.bool()
-    for model in causal_models(batch=3, **changes | {"positions": positions}).values():
-        close(model(target, None)[is_token], model(target, target_mask)[is_token])
-
-
 def packed(rows, num_left, num_right):
     """Documents in a row, with padding in the first and in the last of them: ids, mask, documents."""
     numbers = [torch.full((len(row),), 7 - i) for i, row in enumerate(rows)]  # any numbers will do

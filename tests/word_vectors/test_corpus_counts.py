@@ -65,12 +65,6 @@ def test_pairs_are_counted_as_a_loop_counts_them(texts, window, weighting):
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-def test_linear_weights_are_those_of_windows_of_random_size():
-    draws = np.random.default_rng(0).integers(1, 6, 100_000)
-    share = [(draws >= distance).mean() for distance in range(1, 6)]
-    np.testing.assert_allclose(window_weights(5, "linear"), share, atol=0.01)
-
-
 def test_unknown_windows():
     with pytest.raises(ValueError, match="window=0"):
         window_weights(0, "linear")
