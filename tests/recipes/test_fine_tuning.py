@@ -1,6 +1,7 @@
 """The recipe of chapter 05's recorded runs: a smoke run from data to record, and what its kinds train."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("quiet_library")
 
 @pytest.fixture(scope="module")
 def data():
-    return fine_tuning.load(fine_tuning.SMOKE)
+    return fine_tuning.load(replace(fine_tuning.SMOKE, most_messages=96))
 
 
 @pytest.mark.slow
