@@ -82,13 +82,20 @@ def record(notebook: Path, folder: Path = EXECUTED) -> dict | None:
     """Return the record of the last successful execution, or None.
 
     It has "key", "seconds" (wall-clock), "processor_seconds" (of all cores), "step_seconds" (of a training
-    step at that time, see `training_step`), "memory" (bytes, peak of one process) and "network" (other hosts
-    that it tried to reach).
+    step, see `training_step`, the mean of one before and one after all runs), "memory" (bytes, peak of one
+    process) and "network" (other hosts that it tried to reach).
     """
     try:
         return json.loads((folder / f"{notebook.stem}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
+
+def _write_record(notebook: Path, content: dict, folder: Path) -> None:
+    target = folder / f"{notebook.stem}.json"
+    partial = target.with_suffix(".partial")
+    partial.write_text(json.dumps(content), encoding="utf-8")
+    partial.replace(target)
 
 
 def execute_changed(
@@ -131,6 +138,9 @@ def execute_changed(
     failures = _run_all([Run(notebook, keys[notebook], folder, step_seconds) for notebook in stale], say)
     if failures:
         raise NotebookFailed("\n".join(failures))
+    between = (step_seconds + _step_seconds()) / 2  # other work on this computer may have begun or ended
+    for notebook in stale:
+        _write_record(notebook, {**record(notebook, folder), "step_seconds": round(between, 3)}, folder)
     return sorted(notebook.stem for notebook in stale)
 
 
@@ -228,9 +238,10 @@ class Run:
         shutil.copyfile(self.notebook, self.work)
         self.network.unlink(missing_ok=True)
         full = os.environ.get("BOOK_RESOURCES") == "full"
-        command = [sys.executable, "-m", "pytest", "--nbmake", "--overwrite"]
+        command = [sys.executable, "-m", "pytest", "--disable-plugin-autoload", "-p", "nbmake.pytest_plugin"]
+        command += ["--nbmake", "--overwrite"]
         command += [f"--nbmake-timeout={FULL_CELL_TIMEOUT if full else CELL_TIMEOUT}"]
-        command += ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--color=no"]
+        command += ["-q", "-p", "no:cacheprovider", "--color=no"]
         settings = self.work.parent / "pytest.ini"  # not the settings of the book's own tests
         settings.write_text("[pytest]\n", encoding="utf-8")
         command += [f"--rootdir={self.work.parent}", "-c", str(settings), str(self.work)]
@@ -292,9 +303,7 @@ class Run:
         # A kill between the next lines must not leave a record that does not belong to the notebook.
         target.with_suffix(".json").unlink(missing_ok=True)
         self.work.replace(target)
-        partial = target.with_suffix(".partial")
-        partial.write_text(json.dumps(self.as_record()), encoding="utf-8")
-        partial.replace(target.with_suffix(".json"))
+        _write_record(target, self.as_record(), self.folder)
         return ""
 
     def as_record(self) -> dict:

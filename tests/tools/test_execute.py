@@ -257,6 +257,14 @@ def finished(run: execute.Run) -> str:
     return run.finish()
 
 
+def test_the_speed_of_the_computer_is_the_mean_of_before_and_after(shelf, monkeypatch):
+    measured = iter([0.3, 0.5])
+    monkeypatch.setattr(execute, "_step_seconds", lambda: next(measured))
+    for name in shelf.execute():
+        record = execute.record(Path(name), shelf.executed)
+        assert record["step_seconds"] == 0.4 and record["seconds"] == 1.0
+
+
 def test_a_run_notes_what_it_took(started):
     run = started(WORK)
     assert finished(run) == ""
