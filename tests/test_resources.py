@@ -259,6 +259,18 @@ def test_damaged_weights_are_an_error_that_says_how_to_mend_them(tmp_path, monke
         resources.checkpoint("masked-language-model")
 
 
+def test_a_missing_file_of_embedded_data_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(resources.embedded, "DATA_FOLDER", tmp_path)
+    (tmp_path / "emotions").mkdir()
+    for file in resources.DATA_SETS["emotions"].needed:
+        (tmp_path / "emotions" / file).write_text("something")
+    assert resources.data_set("emotions") == str(tmp_path / "emotions")
+    for file in ("test.csv", "planted.csv"):
+        (tmp_path / "emotions" / file).unlink()
+    with pytest.raises(resources.ResourceError, match=r"emotions has no test\.csv, planted\.csv\."):
+        resources.data_set("emotions")
+
+
 # The Hub --------------------------------------------------------------------------------------------------
 
 # Small stand-ins for the files; tests/notebooks/test_full_resources.py has real ones.
